@@ -1,0 +1,3 @@
+//! The `pipestep` binary.
+
+fn main() {}

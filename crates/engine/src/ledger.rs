@@ -1,0 +1,225 @@
+//! Bytes held over time by one owner, in several accounts; the peak, when it is, and what it consists of.
+//!
+//! The one rule, from which the others follow: **what counts is the level after everything at an instant**.
+//! So releases come before allocations, and what is held for no time at all is never seen. The order of
+//! changes within an instant does not matter.
+
+use crate::{Bytes, Time};
+
+/// What a ledger does with its history: drop it ([`NoCurve`]) or keep it (`Vec<Level<N>>`).
+pub trait Curve<const N: usize> {
+    /// The levels of all accounts from `level.at` on.
+    fn level(&mut self, level: Level<N>);
+}
+
+/// Keeps no curve: peak only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NoCurve;
+
+/// One step of a memory curve: what each account holds from `at` until the next step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level<const N: usize> {
+    /// From when.
+    pub at: Time,
+    /// What each account holds.
+    pub accounts: [Bytes; N],
+}
+
+/// The highest total of a ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peak<const N: usize> {
+    /// The sum over all accounts.
+    pub bytes: Bytes,
+    /// The first instant at which that sum is reached.
+    pub at: Time,
+    /// What each account held at that instant.
+    pub accounts: [Bytes; N],
+}
+
+/// Why a change was refused. Both mean a broken rule in the caller, or sizes past 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LedgerError {
+    /// More was released than was held.
+    #[error("account {account} would hold {level} bytes at {at}")]
+    Negative {
+        /// The account, by number.
+        account: usize,
+        /// The level it would have.
+        level: i128,
+        /// When.
+        at: Time,
+    },
+    /// A sum of bytes past 64 bits.
+    #[error("the bytes held at {at} exceed {max}", max = u64::MAX)]
+    TooLarge {
+        /// When.
+        at: Time,
+    },
+    /// A change before one that was already made.
+    #[error("a change at {at} comes after one at {last}")]
+    Backwards {
+        /// The late change.
+        at: Time,
+        /// The latest before it.
+        last: Time,
+    },
+}
+
+/// The ledger of one owner with `N` accounts. Changes come in order of time.
+#[derive(Clone, Debug)]
+pub struct Ledger<const N: usize, C: Curve<N>> {
+    levels: [i128; N],
+    /// Sum of `levels`.
+    total: i128,
+    now: Time,
+    peak: Peak<N>,
+    curve: C,
+}
+
+impl<const N: usize, C: Curve<N>> Ledger<N, C> {
+    /// An empty ledger at time zero whose history goes to `curve`.
+    pub fn new(curve: C) -> Self {
+        let peak = Peak {
+            bytes: Bytes::ZERO,
+            at: Time::ZERO,
+            accounts: [Bytes::ZERO; N],
+        };
+        Self {
+            levels: [0; N],
+            total: 0,
+            now: Time::ZERO,
+            peak,
+            curve,
+        }
+    }
+
+    /// Adds `delta` bytes to an account (or takes them away) at instant `at`.
+    ///
+    /// # Errors
+    /// [`LedgerError`]: going back in time, and whatever the levels of the instant just finished break.
+    pub fn change(&mut self, at: Time, account: usize, delta: i128) -> Result<(), LedgerError> {
+        if at != self.now {
+            if at < self.now {
+                return Err(LedgerError::Backwards { at, last: self.now });
+            }
+            self.finish_instant()?;
+            self.now = at;
+        }
+        self.levels[account] += delta;
+        self.total += delta;
+        Ok(())
+    }
+
+    /// Closes the last instant and returns the peak, what is still held, and the curve.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if the last instant breaks a rule.
+    pub fn finish(mut self) -> Result<(Peak<N>, Bytes, C), LedgerError> {
+        self.finish_instant()?;
+        let left = u64::try_from(self.total).map_err(|_| LedgerError::TooLarge { at: self.now })?;
+        Ok((self.peak, Bytes::new(left), self.curve))
+    }
+
+    fn finish_instant(&mut self) -> Result<(), LedgerError> {
+        let at = self.now;
+        let mut accounts = [Bytes::ZERO; N];
+        for (account, (&level, held)) in self.levels.iter().zip(&mut accounts).enumerate() {
+            if level < 0 {
+                return Err(LedgerError::Negative { account, level, at });
+            }
+            *held = Bytes::new(u64::try_from(level).map_err(|_| LedgerError::TooLarge { at })?);
+        }
+        let total = Bytes::new(u64::try_from(self.total).map_err(|_| LedgerError::TooLarge { at })?);
+        if total > self.peak.bytes {
+            self.peak = Peak {
+                bytes: total,
+                at,
+                accounts,
+            };
+        }
+        self.curve.level(Level { at, accounts });
+        Ok(())
+    }
+}
+
+impl<const N: usize> Curve<N> for NoCurve {
+    fn level(&mut self, _level: Level<N>) {}
+}
+
+/// Keeps every step at which some account changed.
+impl<const N: usize> Curve<N> for Vec<Level<N>> {
+    fn level(&mut self, level: Level<N>) {
+        if self.last().is_none_or(|last| last.accounts != level.accounts) {
+            self.push(level);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(nanos: u64) -> Time {
+        Time::from_nanos(nanos)
+    }
+
+    #[test]
+    fn releases_come_before_allocations_of_the_same_instant() {
+        let mut ledger = Ledger::<1, _>::new(Vec::new());
+        ledger.change(at(0), 0, 10).unwrap();
+        ledger.change(at(5), 0, 10).unwrap();
+        ledger.change(at(5), 0, -10).unwrap();
+        ledger.change(at(9), 0, -10).unwrap();
+        let (peak, left, curve) = ledger.finish().unwrap();
+        assert_eq!((peak.bytes, peak.at, left), (Bytes::new(10), at(0), Bytes::ZERO));
+        assert_eq!(
+            curve.len(),
+            2,
+            "nothing changed at 5 that anyone could see: {curve:?}"
+        );
+    }
+
+    #[test]
+    fn an_interval_of_no_length_holds_nothing() {
+        let mut ledger = Ledger::<1, _>::new(NoCurve);
+        ledger.change(at(3), 0, 100).unwrap();
+        ledger.change(at(3), 0, -100).unwrap();
+        assert_eq!(ledger.finish().unwrap().0.bytes, Bytes::ZERO);
+    }
+
+    #[test]
+    fn the_peak_says_when_and_of_what() {
+        let mut ledger = Ledger::<2, _>::new(NoCurve);
+        ledger.change(at(1), 0, 4).unwrap();
+        ledger.change(at(2), 1, 3).unwrap();
+        ledger.change(at(3), 0, -4).unwrap();
+        let (peak, left, _) = ledger.finish().unwrap();
+        assert_eq!(
+            peak,
+            Peak {
+                bytes: Bytes::new(7),
+                at: at(2),
+                accounts: [Bytes::new(4), Bytes::new(3)]
+            }
+        );
+        assert_eq!(left, Bytes::new(3));
+    }
+
+    #[test]
+    fn broken_rules_are_errors() {
+        let mut ledger = Ledger::<1, _>::new(NoCurve);
+        ledger.change(at(5), 0, -1).unwrap();
+        assert!(matches!(
+            ledger.change(at(4), 0, 1),
+            Err(LedgerError::Backwards { .. })
+        ));
+        assert!(matches!(
+            ledger.finish(),
+            Err(LedgerError::Negative { level: -1, .. })
+        ));
+        let mut ledger = Ledger::<1, _>::new(NoCurve);
+        ledger.change(at(0), 0, i128::from(u64::MAX)).unwrap();
+        ledger.change(at(0), 0, 1).unwrap();
+        assert_eq!(ledger.finish().unwrap_err(), LedgerError::TooLarge { at: at(0) });
+    }
+}

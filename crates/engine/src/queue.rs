@@ -1,0 +1,230 @@
+//! What will happen, in a total order: (time, class, sequence).
+//!
+//! Two queues behind one interface. [`HeapQueue`] is a binary heap over one packed 128-bit key, for worlds
+//! whose events never move once scheduled. [`MovingQueue`] sits on the `priority-queue` crate, whose keyed
+//! change is what bandwidth-shared links, failures and evictions need; it can [`reschedule`] and [`cancel`]
+//! any pending event in O(log n). For the same calls both hand out the same events (a property test compares
+//! each with a sorted list), so the choice between them is one of speed alone.
+//!
+//! [`reschedule`]: MovingQueue::reschedule
+//! [`cancel`]: MovingQueue::cancel
+
+use std::borrow::Borrow;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use priority_queue::PriorityQueue;
+use rustc_hash::FxBuildHasher;
+
+use crate::Time;
+
+/// Which of the events of one instant comes first: the lower class. Within a class, the one scheduled first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Class(pub u8);
+
+/// Names one pending event of a [`MovingQueue`]; never used again once that event is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventId(u64);
+
+/// Pending events, handed out in the order (time, class, sequence).
+pub trait EventQueue<E> {
+    /// Adds an event at instant `at`.
+    fn schedule(&mut self, at: Time, class: Class, event: E);
+
+    /// Removes and returns the first event, with its instant.
+    fn next(&mut self) -> Option<(Time, E)>;
+
+    /// The instant of the first event.
+    fn peek_time(&self) -> Option<Time>;
+}
+
+/// A queue for events that never move: a binary heap over a packed key.
+///
+/// `schedule` and `next` are O(log n) without hashing; in the steady state nothing is allocated.
+#[derive(Clone, Debug)]
+pub struct HeapQueue<E> {
+    heap: BinaryHeap<HeapEntry<E>>,
+    sequence: u64,
+}
+
+/// An event under its key, `time << 64 | class << 56 | sequence`, ordered so that the heap's greatest entry
+/// is the earliest event. Only the key takes part in comparisons: one integer, so one branch.
+#[derive(Clone, Debug)]
+struct HeapEntry<E> {
+    key: u128,
+    event: E,
+}
+
+impl<E> HeapQueue<E> {
+    /// An empty queue.
+    pub const fn new() -> Self {
+        Self {
+            heap: BinaryHeap::new(),
+            sequence: 0,
+        }
+    }
+
+    /// Forgets all pending events and keeps the memory for the next run.
+    pub fn clear(&mut self) {
+        self.heap.clear();
+        self.sequence = 0;
+    }
+}
+
+impl<E> Default for HeapQueue<E> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<E> EventQueue<E> for HeapQueue<E> {
+    fn schedule(&mut self, at: Time, class: Class, event: E) {
+        let key = u128::from(at.as_nanos()) << 64 | u128::from(class.0) << 56 | u128::from(self.sequence);
+        self.sequence += 1;
+        debug_assert!(self.sequence < 1 << 56, "more than 2^56 events in one run");
+        self.heap.push(HeapEntry { key, event });
+    }
+
+    fn next(&mut self) -> Option<(Time, E)> {
+        self.heap.pop().map(|entry| (time_of(entry.key), entry.event))
+    }
+
+    fn peek_time(&self) -> Option<Time> {
+        self.heap.peek().map(|entry| time_of(entry.key))
+    }
+}
+
+const fn time_of(key: u128) -> Time {
+    Time::from_nanos((key >> 64) as u64)
+}
+
+impl<E> PartialEq for HeapEntry<E> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl<E> Eq for HeapEntry<E> {}
+
+impl<E> PartialOrd for HeapEntry<E> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<E> Ord for HeapEntry<E> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.key.cmp(&self.key)
+    }
+}
+
+/// A queue whose pending events can be moved and cancelled.
+#[derive(Clone)]
+pub struct MovingQueue<E> {
+    pending: PriorityQueue<MovingEntry<E>, Reverse<(Time, Class, u64)>, FxBuildHasher>,
+    sequence: u64,
+}
+
+/// An event under the identity that it is looked up by.
+#[derive(Clone, Debug)]
+struct MovingEntry<E> {
+    id: EventId,
+    event: E,
+}
+
+impl<E> MovingQueue<E> {
+    /// An empty queue.
+    pub fn new() -> Self {
+        Self {
+            pending: PriorityQueue::with_default_hasher(),
+            sequence: 0,
+        }
+    }
+
+    /// Adds an event like [`EventQueue::schedule`] and returns the name to move or cancel it by.
+    pub fn schedule_movable(&mut self, at: Time, class: Class, event: E) -> EventId {
+        let id = EventId(self.next_sequence());
+        self.pending
+            .push(MovingEntry { id, event }, Reverse((at, class, id.0)));
+        id
+    }
+
+    /// Moves a pending event to another instant and class. Among its equals it then counts as scheduled
+    /// last. Returns whether it was still pending.
+    pub fn reschedule(&mut self, id: EventId, at: Time, class: Class) -> bool {
+        let sequence = self.next_sequence();
+        self.pending
+            .change_priority(&id, Reverse((at, class, sequence)))
+            .is_some()
+    }
+
+    /// Removes a pending event and returns it, or `None` if it has already happened or been cancelled.
+    pub fn cancel(&mut self, id: EventId) -> Option<E> {
+        self.pending.remove(&id).map(|(entry, _)| entry.event)
+    }
+
+    /// How many events are pending.
+    pub fn len(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Whether nothing is pending.
+    pub fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    fn next_sequence(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence
+    }
+}
+
+impl<E: fmt::Debug> fmt::Debug for MovingQueue<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.pending.iter()).finish()
+    }
+}
+
+impl<E> Default for MovingQueue<E> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<E> EventQueue<E> for MovingQueue<E> {
+    fn schedule(&mut self, at: Time, class: Class, event: E) {
+        self.schedule_movable(at, class, event);
+    }
+
+    fn next(&mut self) -> Option<(Time, E)> {
+        self.pending
+            .pop()
+            .map(|(entry, Reverse((at, _, _)))| (at, entry.event))
+    }
+
+    fn peek_time(&self) -> Option<Time> {
+        self.pending.peek().map(|(_, Reverse((at, _, _)))| *at)
+    }
+}
+
+impl<E> PartialEq for MovingEntry<E> {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl<E> Eq for MovingEntry<E> {}
+
+impl<E> Hash for MovingEntry<E> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
+    }
+}
+
+impl<E> Borrow<EventId> for MovingEntry<E> {
+    fn borrow(&self) -> &EventId {
+        &self.id
+    }
+}

@@ -1,0 +1,1 @@
+//! A training job: checkpoints, storage, faults, stragglers, input supply and useful progress.

@@ -1,0 +1,1 @@
+//! Model architectures: layers to durations and bytes.

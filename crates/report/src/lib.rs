@@ -1,0 +1,1 @@
+//! What a user gets: JSON, CSV, tables and pictures of simulated timelines.

@@ -1,0 +1,1 @@
+//! A round of RL post-training: rollout, scoring, update, weight synchronisation.

@@ -1,0 +1,1 @@
+//! The TOML scenario format: text to validated inputs, with good errors.
