@@ -104,7 +104,8 @@ impl Costs {
             2 * u128::from(all.max(1)),
         );
         // The pair is as long as its longer half asks for when micro-batches are unequal.
-        let scaled = [first, second].map(|op| self.scaled(nanos, op.micro_batch));
+        let scaled =
+            [first, second].map(|op| self.scaled(u64::try_from(nanos).unwrap_or(u64::MAX), op.micro_batch));
         Some(Duration::from_nanos(scaled[0].max(scaled[1])))
     }
 
