@@ -36,7 +36,7 @@ pub struct Peak<const N: usize> {
     pub accounts: [Bytes; N],
 }
 
-/// Why a change was refused. Both mean a broken rule in the caller, or sizes past 64 bits.
+/// Why a change was refused. All mean a broken rule in the caller, or sizes past 63 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LedgerError {
     /// More was released than was held.
@@ -45,12 +45,12 @@ pub enum LedgerError {
         /// The account, by number.
         account: usize,
         /// The level it would have.
-        level: i128,
+        level: i64,
         /// When.
         at: Time,
     },
-    /// A sum of bytes past 64 bits.
-    #[error("the bytes held at {at} exceed {max}", max = u64::MAX)]
+    /// A sum of bytes past 63 bits.
+    #[error("the bytes held at {at} exceed {max}", max = i64::MAX)]
     TooLarge {
         /// When.
         at: Time,
@@ -65,30 +65,34 @@ pub enum LedgerError {
     },
 }
 
-/// The ledger of one owner with `N` accounts. Changes come in order of time.
+/// The ledger of one owner with `N` accounts (at most 64). Changes come in order of time.
 #[derive(Clone, Debug)]
 pub struct Ledger<const N: usize, C: Curve<N>> {
-    levels: [i128; N],
+    levels: [i64; N],
     /// Sum of `levels`.
-    total: i128,
+    total: i64,
     now: Time,
-    peak: Peak<N>,
+    /// The accounts that changed at `now`, one bit each.
+    touched: u64,
+    highest: i64,
+    highest_at: Time,
+    at_highest: [i64; N],
     curve: C,
 }
 
 impl<const N: usize, C: Curve<N>> Ledger<N, C> {
     /// An empty ledger at time zero whose history goes to `curve`.
     pub fn new(curve: C) -> Self {
-        let peak = Peak {
-            bytes: Bytes::ZERO,
-            at: Time::ZERO,
-            accounts: [Bytes::ZERO; N],
-        };
+        const { assert!(N <= 64, "one bit for each account") };
+        let (levels, highest_at) = ([0; N], Time::ZERO);
         Self {
-            levels: [0; N],
+            levels,
             total: 0,
             now: Time::ZERO,
-            peak,
+            touched: 0,
+            highest: 0,
+            highest_at,
+            at_highest: levels,
             curve,
         }
     }
@@ -97,7 +101,8 @@ impl<const N: usize, C: Curve<N>> Ledger<N, C> {
     ///
     /// # Errors
     /// [`LedgerError`]: going back in time, and whatever the levels of the instant just finished break.
-    pub fn change(&mut self, at: Time, account: usize, delta: i128) -> Result<(), LedgerError> {
+    #[inline]
+    pub fn change(&mut self, at: Time, account: usize, delta: i64) -> Result<(), LedgerError> {
         if at != self.now {
             if at < self.now {
                 return Err(LedgerError::Backwards { at, last: self.now });
@@ -105,8 +110,16 @@ impl<const N: usize, C: Curve<N>> Ledger<N, C> {
             self.finish_instant()?;
             self.now = at;
         }
-        self.levels[account] += delta;
-        self.total += delta;
+        let sums = (
+            self.levels[account].checked_add(delta),
+            self.total.checked_add(delta),
+        );
+        let (Some(level), Some(total)) = sums else {
+            return Err(LedgerError::TooLarge { at });
+        };
+        self.levels[account] = level;
+        self.total = total;
+        self.touched |= 1 << account;
         Ok(())
     }
 
@@ -116,28 +129,35 @@ impl<const N: usize, C: Curve<N>> Ledger<N, C> {
     /// [`LedgerError`] if the last instant breaks a rule.
     pub fn finish(mut self) -> Result<(Peak<N>, Bytes, C), LedgerError> {
         self.finish_instant()?;
-        let left = u64::try_from(self.total).map_err(|_| LedgerError::TooLarge { at: self.now })?;
-        Ok((self.peak, Bytes::new(left), self.curve))
+        let bytes = |level: i64| Bytes::new(level.unsigned_abs());
+        let peak = Peak {
+            bytes: bytes(self.highest),
+            at: self.highest_at,
+            accounts: self.at_highest.map(bytes),
+        };
+        Ok((peak, bytes(self.total), self.curve))
     }
 
     fn finish_instant(&mut self) -> Result<(), LedgerError> {
-        let at = self.now;
-        let mut accounts = [Bytes::ZERO; N];
-        for (account, (&level, held)) in self.levels.iter().zip(&mut accounts).enumerate() {
+        while self.touched != 0 {
+            let account = self.touched.trailing_zeros() as usize;
+            self.touched &= self.touched - 1;
+            let level = self.levels[account];
             if level < 0 {
-                return Err(LedgerError::Negative { account, level, at });
+                return Err(LedgerError::Negative {
+                    account,
+                    level,
+                    at: self.now,
+                });
             }
-            *held = Bytes::new(u64::try_from(level).map_err(|_| LedgerError::TooLarge { at })?);
         }
-        let total = Bytes::new(u64::try_from(self.total).map_err(|_| LedgerError::TooLarge { at })?);
-        if total > self.peak.bytes {
-            self.peak = Peak {
-                bytes: total,
-                at,
-                accounts,
-            };
+        if self.total > self.highest {
+            (self.highest, self.highest_at, self.at_highest) = (self.total, self.now, self.levels);
         }
-        self.curve.level(Level { at, accounts });
+        self.curve.level(Level {
+            at: self.now,
+            accounts: self.levels.map(|level| Bytes::new(level.unsigned_abs())),
+        });
         Ok(())
     }
 }
@@ -214,12 +234,14 @@ mod tests {
             Err(LedgerError::Backwards { .. })
         ));
         assert!(matches!(
-            ledger.finish(),
+            ledger.change(at(6), 0, 1),
             Err(LedgerError::Negative { level: -1, .. })
         ));
         let mut ledger = Ledger::<1, _>::new(NoCurve);
-        ledger.change(at(0), 0, i128::from(u64::MAX)).unwrap();
-        ledger.change(at(0), 0, 1).unwrap();
-        assert_eq!(ledger.finish().unwrap_err(), LedgerError::TooLarge { at: at(0) });
+        ledger.change(at(0), 0, i64::MAX).unwrap();
+        assert_eq!(
+            ledger.change(at(0), 0, 1),
+            Err(LedgerError::TooLarge { at: at(0) })
+        );
     }
 }

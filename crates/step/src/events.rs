@@ -1,0 +1,174 @@
+//! Running a step on the event engine: the way that serves every step, every link and every policy.
+
+use pipestep_engine::{Class, EventQueue, HeapQueue, Recorder, Time, Timeline, run};
+use pipestep_schedule::{InOrder, Orders, Policy, Rank};
+
+use crate::lengths::{Lengths, Scaled, Usual};
+use crate::links::{Arbitrated, Folded, Transport};
+use crate::rows::Rows;
+use crate::world::{Event, RankState, StepWorld};
+use crate::{FifoStep, Inputs, StepError, Times};
+
+/// How messages are simulated; the results are the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Messages {
+    /// Without events of their own where [`FifoStep`] allows it, as events otherwise.
+    #[default]
+    Folded,
+    /// Always as events: the reference.
+    Events,
+}
+
+/// Times every operation of fixed orders; `ops` and `messages` record by place.
+///
+/// # Errors
+/// [`StepError`] if the orders are not right for the step or deadlock.
+pub fn run_orders<R: Recorder>(
+    inputs: &Inputs,
+    orders: &Orders,
+    how: Messages,
+    ops: &mut R,
+    messages: &mut R,
+) -> Result<Times, StepError> {
+    if orders.ranks() != inputs.shape().ranks() {
+        return Err(StepError::stuck(inputs.shape(), orders));
+    }
+    let rows = Rows::new(inputs);
+    let first_places: Vec<usize> = ranks(inputs).map(|rank| orders.range(rank).start).collect();
+    let policy = Box::new(InOrder::new(orders));
+    let setting = Setting {
+        inputs,
+        rows: &rows,
+        first_places: &first_places,
+        online: false,
+    };
+    let states = if how == Messages::Folded && FifoStep::new(inputs).is_some() {
+        setting.run(policy, Folded::new(rows.links), ops, messages)?
+    } else {
+        setting.run(
+            policy,
+            Arbitrated::new(rows.links, inputs.arbitration),
+            ops,
+            messages,
+        )?
+    };
+    if states.iter().all(RankState::is_done) {
+        Ok(Times::new(inputs, states.iter().map(|state| state.tally)))
+    } else {
+        Err(StepError::stuck(inputs.shape(), orders))
+    }
+}
+
+/// Runs a step whose operations a policy chooses as it goes. Returns the orders it came to, with their record.
+///
+/// # Errors
+/// [`StepError`] if the policy stops early or chooses something that the rules do not allow.
+pub fn run_policy(
+    inputs: &Inputs,
+    policy: Box<dyn Policy + '_>,
+) -> Result<(Times, Orders, Timeline, Timeline), StepError> {
+    let rows = Rows::new(inputs);
+    let shape = inputs.shape();
+    // Places for the most that a rank can run: F, I and W of each micro-batch and stage.
+    let most = |rank| {
+        shape
+            .stages_of(rank)
+            .map(|stage| 3 * shape.micro_batches_of(stage).len())
+            .sum::<usize>()
+    };
+    let mut first_places = Vec::with_capacity(shape.ranks());
+    let mut places = 0;
+    for rank in ranks(inputs) {
+        first_places.push(places);
+        places += most(rank);
+    }
+    let (mut ops, mut messages) = (Timeline::new(places), Timeline::new(places));
+    let transport = Arbitrated::new(rows.links, inputs.arbitration);
+    let setting = Setting {
+        inputs,
+        rows: &rows,
+        first_places: &first_places,
+        online: true,
+    };
+    let states = setting.run(policy, transport, &mut ops, &mut messages)?;
+    if let Some(rank) = states.iter().position(|state| !state.is_done()) {
+        return Err(StepError::Stuck {
+            rank: Rank(rank as u16),
+            ran: states[rank].ran.len(),
+        });
+    }
+    let orders = Orders::from_lists(states.iter().map(|state| state.ran.iter().copied()));
+    orders.validate(shape)?;
+    let times = Times::new(inputs, states.iter().map(|state| state.tally));
+    let compact = |all: &Timeline| {
+        let mut compact = Timeline::new(orders.all().len());
+        for rank in ranks(inputs) {
+            for (step, place) in orders.range(rank).enumerate() {
+                compact.record(place, all.get(first_places[rank.index()] + step));
+            }
+        }
+        compact
+    };
+    let (ops, messages) = (compact(&ops), compact(&messages));
+    Ok((times, orders, ops, messages))
+}
+
+fn ranks(inputs: &Inputs) -> impl Iterator<Item = Rank> {
+    (0..inputs.shape().ranks() as u16).map(Rank)
+}
+
+/// What a run of the world does not change.
+struct Setting<'a> {
+    inputs: &'a Inputs,
+    rows: &'a Rows,
+    first_places: &'a [usize],
+    online: bool,
+}
+
+impl Setting<'_> {
+    fn run<R: Recorder, T: Transport>(
+        &self,
+        policy: Box<dyn Policy + '_>,
+        transport: T,
+        ops: &mut R,
+        messages: &mut R,
+    ) -> Result<Vec<RankState>, StepError> {
+        if self.inputs.costs().micro_batch_scale.is_empty() {
+            self.run_with(Usual, policy, transport, ops, messages)
+        } else {
+            self.run_with(Scaled(self.inputs.costs()), policy, transport, ops, messages)
+        }
+    }
+
+    fn run_with<R: Recorder, L: Lengths, T: Transport>(
+        &self,
+        lengths: L,
+        policy: Box<dyn Policy + '_>,
+        transport: T,
+        ops: &mut R,
+        messages: &mut R,
+    ) -> Result<Vec<RankState>, StepError> {
+        let (inputs, shape) = (self.inputs, self.inputs.shape());
+        let setup = inputs.costs().setup;
+        let state = |&place: &usize| RankState::new(place, setup.as_nanos());
+        let mut world = StepWorld {
+            inputs,
+            rows: self.rows,
+            lengths,
+            policy,
+            transport,
+            ranks: self.first_places.iter().map(state).collect(),
+            slots: vec![Time::MAX; self.rows.slots],
+            finished: self
+                .online
+                .then(|| vec![0; shape.stages() * shape.micro_batches()]),
+            awake: Vec::with_capacity(shape.ranks()),
+            ops,
+            messages,
+        };
+        let mut queue = HeapQueue::new();
+        queue.schedule(Time::ZERO.after(setup)?, Class(0), Event::SetupDone);
+        run(&mut world, &mut queue)?;
+        Ok(world.ranks)
+    }
+}

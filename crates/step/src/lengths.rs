@@ -1,0 +1,45 @@
+//! How long each single operation and message lasts: the same for all micro-batches, or not.
+
+use pipestep_schedule::Op;
+
+use crate::Costs;
+
+/// Lengths of single operations and messages, given the usual length of their row. The loops are generic over
+/// it, so that a step whose micro-batches are alike pays nothing for the choice.
+pub(crate) trait Lengths {
+    /// The length of operation `op`, which stands at `place` in the orders.
+    fn op(&self, place: usize, op: Op, usual: u64) -> u64;
+
+    /// The length of the message that it sends.
+    fn message(&self, place: usize, op: Op, usual: u64) -> u64;
+}
+
+/// All micro-batches are alike.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Usual;
+
+/// Each micro-batch has its own factor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scaled<'a>(pub(crate) &'a Costs);
+
+impl Lengths for Usual {
+    #[inline]
+    fn op(&self, _place: usize, _op: Op, usual: u64) -> u64 {
+        usual
+    }
+
+    #[inline]
+    fn message(&self, _place: usize, _op: Op, usual: u64) -> u64 {
+        usual
+    }
+}
+
+impl Lengths for Scaled<'_> {
+    fn op(&self, _place: usize, op: Op, usual: u64) -> u64 {
+        self.0.scaled(usual, op.micro_batch)
+    }
+
+    fn message(&self, _place: usize, op: Op, usual: u64) -> u64 {
+        self.0.scaled(usual, op.micro_batch)
+    }
+}

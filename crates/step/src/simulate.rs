@@ -1,0 +1,166 @@
+//! A step from end to end: run it, read its memory off the record, sum it up.
+
+use pipestep_engine::{Bytes, Duration, NoCurve, NoRecord, Peak, Time, Timeline};
+use pipestep_schedule::{Op, Orders, Plan};
+
+use crate::events::{self, run_orders, run_policy};
+use crate::memory::memory;
+use crate::{
+    ACCOUNTS, Dataflow, FifoStep, Inputs, Links, MemoryCurve, Messages, RankOutcome, Record, StepError,
+    Summary, Times,
+};
+
+/// Everything that a simulated step came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Makespan, idle time, peaks, messages.
+    pub summary: Summary,
+    /// When everything ran.
+    pub record: Record,
+    /// Each rank's memory over time.
+    pub curves: Vec<MemoryCurve>,
+}
+
+/// Simulates a step on the event engine and keeps the whole record and every memory curve.
+///
+/// # Errors
+/// [`StepError`] if the plan is not right for the step or deadlocks.
+pub fn simulate(inputs: &Inputs, plan: Plan) -> Result<Outcome, StepError> {
+    let (times, record) = match plan {
+        Plan::Online(policy) => {
+            let (times, orders, ops, messages) = run_policy(inputs, policy)?;
+            let updates = times.updates.clone();
+            (
+                times,
+                Record {
+                    orders,
+                    ops,
+                    messages,
+                    updates,
+                },
+            )
+        }
+        Plan::Fixed(orders) => {
+            orders.validate(inputs.shape())?;
+            let (mut ops, mut messages) = (
+                Timeline::new(orders.all().len()),
+                Timeline::new(orders.all().len()),
+            );
+            let times = run_orders(inputs, &orders, events::Messages::Folded, &mut ops, &mut messages)?;
+            let updates = times.updates.clone();
+            (
+                times,
+                Record {
+                    orders,
+                    ops,
+                    messages,
+                    updates,
+                },
+            )
+        }
+    };
+    let read: Vec<(Peak<ACCOUNTS>, MemoryCurve)> = memory(inputs, &record)?;
+    let (peaks, curves) = read.into_iter().unzip();
+    let zero_transfer = zero_transfer_makespan(inputs, &record.orders)?;
+    Ok(Outcome {
+        summary: summarize(inputs, times, peaks, zero_transfer),
+        record,
+        curves,
+    })
+}
+
+/// The summary of a step by the shortest way: the clock-free pass where it is exact, the event engine otherwise.
+/// It equals that of [`simulate`].
+///
+/// # Errors
+/// As for [`simulate`].
+pub fn summary(inputs: &Inputs, plan: Plan) -> Result<Summary, StepError> {
+    let (Plan::Fixed(orders), Some(step)) = (&plan, FifoStep::new(inputs)) else {
+        return simulate(inputs, plan).map(|outcome| outcome.summary);
+    };
+    orders.validate(inputs.shape())?;
+    let (mut ops, mut messages) = (
+        Timeline::new(orders.all().len()),
+        Timeline::new(orders.all().len()),
+    );
+    let times = Dataflow::new().run(step, orders, &mut ops, &mut messages)?;
+    let zero_transfer = zero_transfer_makespan(inputs, orders)?;
+    let Plan::Fixed(orders) = plan else {
+        unreachable!("it was fixed above")
+    };
+    let record = Record {
+        orders,
+        ops,
+        messages,
+        updates: times.updates.clone(),
+    };
+    let read: Vec<(Peak<ACCOUNTS>, NoCurve)> = memory(inputs, &record)?;
+    let peaks = read.into_iter().map(|(peak, _)| peak).collect();
+    Ok(summarize(inputs, times, peaks, zero_transfer))
+}
+
+/// The makespan of the same orders with every transfer of length zero.
+fn zero_transfer_makespan(inputs: &Inputs, orders: &Orders) -> Result<Time, StepError> {
+    let mut free = inputs.with_free_transfers();
+    free.links = Links::Unlimited; // a message of no length never queues
+    let step = FifoStep::new(&free).expect("unlimited links need no event engine");
+    Ok(Dataflow::new()
+        .run(step, orders, &mut NoRecord, &mut NoRecord)?
+        .makespan)
+}
+
+fn summarize(
+    inputs: &Inputs,
+    times: Times,
+    peaks: Vec<Peak<ACCOUNTS>>,
+    zero_transfer_makespan: Time,
+) -> Summary {
+    let gradient_time = Duration::from_nanos(times.gradient_ready.as_nanos() - times.setup.as_nanos());
+    let ranks: Vec<RankOutcome> = peaks
+        .into_iter()
+        .enumerate()
+        .map(|(rank, peak)| RankOutcome {
+            busy: times.busy[rank],
+            idle: Duration::from_nanos(gradient_time.as_nanos() - times.busy[rank].as_nanos()),
+            first_start: times.active[rank].start,
+            last_end: times.active[rank].end,
+            update: times.updates[rank],
+            peak,
+        })
+        .collect();
+    Summary {
+        makespan: times.makespan,
+        gradient_ready: times.gradient_ready,
+        setup: times.setup,
+        longest_span: ranks.iter().map(RankOutcome::span).max().unwrap_or_default(),
+        zero_transfer_makespan,
+        ranks,
+        messages: count_messages(inputs),
+    }
+}
+
+/// Every micro-batch sends one activation and one gradient over each boundary between ranks.
+fn count_messages(inputs: &Inputs) -> Messages {
+    let (shape, costs) = (inputs.shape(), inputs.costs());
+    let (mut counted, mut bytes) = ([0_u64; 2], 0_u64);
+    for stage in 0..shape.stages() as u16 {
+        for (count, make) in counted.iter_mut().zip([Op::forward, Op::backward]) {
+            if costs.message(shape, make(stage, 0)).is_none() {
+                continue;
+            }
+            let micro_batches = shape.micro_batches_of(pipestep_schedule::Stage(stage));
+            *count += micro_batches.len() as u64;
+            let sizes = micro_batches.map(|i| {
+                costs
+                    .message(shape, make(stage, i))
+                    .map_or(0, |(_, sent)| sent.bytes.get())
+            });
+            bytes += sizes.sum::<u64>();
+        }
+    }
+    Messages {
+        forward: counted[0],
+        backward: counted[1],
+        bytes: Bytes::new(bytes),
+    }
+}

@@ -1,0 +1,5 @@
+//! Tests of a step: exact cases, and rules that must hold for any step.
+
+mod cases;
+mod headline;
+mod properties;
