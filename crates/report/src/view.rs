@@ -1,0 +1,87 @@
+//! What a report needs to know about a step besides its timeline: names, the budget, the shape.
+//!
+//! The command line fills it in. Deliberately absent: the scenario itself, which this crate has never heard of.
+
+use pipestep_engine::{Bytes, Duration};
+use pipestep_schedule::{Rank, Shape};
+use pipestep_step::Summary;
+
+/// What the user calls things, and what each rank may hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Labels {
+    /// The scenario's name.
+    pub name: String,
+    /// The schedule's name, with its options if they matter to the reader.
+    pub schedule: String,
+    /// The bytes that each rank may hold, if there is a limit.
+    pub budget: Option<Bytes>,
+}
+
+/// One simulated step as a report sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct StepView<'a> {
+    /// Names and budget.
+    pub labels: &'a Labels,
+    /// Ranks, stages, micro-batches.
+    pub shape: &'a Shape,
+    /// What the step came to.
+    pub summary: &'a Summary,
+}
+
+impl StepView<'_> {
+    /// Whether one rank stays within the budget; `None` without a budget.
+    pub fn rank_fits(&self, rank: usize) -> Option<bool> {
+        let budget = self.labels.budget?;
+        Some(self.summary.ranks[rank].peak.bytes <= budget)
+    }
+
+    /// Whether every rank stays within the budget; `None` without a budget.
+    pub fn fits(&self) -> Option<bool> {
+        let budget = self.labels.budget?;
+        Some(self.highest_peak().1 <= budget)
+    }
+
+    /// The rank with the highest peak (the first of equals), and that peak.
+    pub fn highest_peak(&self) -> (Rank, Bytes) {
+        self.summary.highest_peak()
+    }
+
+    /// From the end of the setup to the last gradient: the time in which ranks are busy or idle.
+    pub fn working_time(&self) -> Duration {
+        let gradient_ready = self.summary.gradient_ready.as_nanos();
+        Duration::from_nanos(gradient_ready.saturating_sub(self.summary.setup.as_nanos()))
+    }
+
+    /// The busy time of all ranks as a share of ranks times working time; zero for a step of no length.
+    pub fn utilisation(&self) -> f64 {
+        let busy: f64 = self
+            .summary
+            .ranks
+            .iter()
+            .map(|rank| rank.busy.as_secs_f64())
+            .sum();
+        let whole = self.working_time().as_secs_f64() * self.summary.ranks.len() as f64;
+        if whole > 0.0 { busy / whole } else { 0.0 }
+    }
+
+    /// How much longer the step is than with free transfers.
+    pub fn transfers_exposed(&self) -> Duration {
+        self.summary.makespan.since(self.summary.zero_transfer_makespan)
+    }
+
+    /// One line on the shape: `4 ranks, 8 micro-batches`, with the chunks where there are several.
+    pub fn shape_text(&self) -> String {
+        let count = |number: usize, what: &str| match number {
+            1 => format!("1 {what}"),
+            _ => format!("{number} {what}s"),
+        };
+        let mut parts = vec![count(self.shape.ranks(), "rank")];
+        match (self.shape.copies(), self.shape.chunks()) {
+            (2, _) => parts.push("2 copies of the model".to_owned()),
+            (_, 1) => {}
+            (_, chunks) => parts.push(format!("{chunks} chunks each")),
+        }
+        parts.push(count(self.shape.micro_batches(), "micro-batch").replace("batchs", "batches"));
+        parts.join(", ")
+    }
+}
