@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn events_are_the_rows_of_the_contract() {
         let sample = Sample::new("1f1b", 2, 1, 1);
-        let written = text(|to| write_events(&events(&sample.shape, &sample.record), to));
+        let written = text(|to| write_events(&events(&sample.shape, &sample.outcome.record), to));
         assert_eq!(
             written,
             "rank,kind,stage,micro_batch,start_ns,end_ns,peer\n\
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn the_gap_of_the_last_rank_is_in_the_headline_events() {
         let sample = Sample::new("1f1b", 4, 1, 8);
-        let written = text(|to| write_events(&events(&sample.shape, &sample.record), to));
+        let written = text(|to| write_events(&events(&sample.shape, &sample.outcome.record), to));
         assert!(written.contains("\n3,B,3,1,73000000,93000000,\n"), "{written}");
         assert!(written.contains("\n3,F,3,2,95000000,105000000,\n"), "{written}");
     }
@@ -146,14 +146,30 @@ mod tests {
     fn memory_rows_say_what_an_account_holds_after_each_change() {
         let sample = Sample::new("1f1b", 2, 1, 2);
         assert_eq!(
-            text(|to| write_memory(&sample.curves, to)),
+            text(|to| write_memory(&sample.outcome.curves, to)),
             "rank,time_ns,account,bytes\n\
-             0,0,activations,241000000\n\
-             0,10000000,activations,482000000\n\
-             0,62000000,activations,241000000\n\
+             0,0,activations,240915456\n\
+             0,10000000,activations,481830912\n\
+             0,10000000,send_buffers,1048576\n\
+             0,11000000,send_buffers,0\n\
+             0,20000000,send_buffers,1048576\n\
+             0,21000000,send_buffers,0\n\
+             0,41000000,receive_buffers,2097152\n\
+             0,42000000,receive_buffers,0\n\
+             0,62000000,activations,240915456\n\
+             0,71000000,receive_buffers,2097152\n\
+             0,72000000,receive_buffers,0\n\
              0,92000000,activations,0\n\
-             1,11000000,activations,241000000\n\
-             1,71000000,activations,0\n"
+             1,10000000,receive_buffers,1048576\n\
+             1,11000000,activations,320804352\n\
+             1,11000000,receive_buffers,0\n\
+             1,20000000,receive_buffers,1048576\n\
+             1,41000000,send_buffers,2097152\n\
+             1,41000000,receive_buffers,0\n\
+             1,42000000,send_buffers,0\n\
+             1,71000000,activations,0\n\
+             1,71000000,send_buffers,2097152\n\
+             1,72000000,send_buffers,0\n"
         );
     }
 

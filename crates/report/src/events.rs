@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn every_operation_message_and_update_is_there_once_in_the_order_of_the_contract() {
         let sample = Sample::new("interleaved", 4, 2, 8);
-        let events = events(&sample.shape, &sample.record);
+        let events = events(&sample.shape, &sample.outcome.record);
         let count = |kind| events.iter().filter(|event| event.kind == kind).count();
         assert_eq!(EventKind::ALL.map(count), [64, 64, 0, 0, 4, 56, 56]);
         assert!(events.is_sorted_by_key(|e| (e.start, e.rank, e.kind, e.stage, e.micro_batch)));
@@ -173,8 +173,8 @@ mod tests {
     #[test]
     fn an_update_of_no_length_is_no_event() {
         let mut sample = Sample::new("1f1b", 2, 1, 2);
-        sample.record.updates[1].end = sample.record.updates[1].start;
-        let events = events(&sample.shape, &sample.record);
+        sample.outcome.record.updates[1].end = sample.outcome.record.updates[1].start;
+        let events = events(&sample.shape, &sample.outcome.record);
         let updates: Vec<_> = events
             .iter()
             .filter(|e| e.kind == EventKind::Update)

@@ -8,16 +8,22 @@
 
 mod csv;
 mod events;
+mod pareto;
 mod picture;
 mod result;
+mod table;
 #[cfg(test)]
 mod testing;
+mod text_gantt;
 mod theme;
 mod units;
 mod view;
 
 pub use csv::{write_events, write_memory};
 pub use events::{Event, EventKind, events};
+pub use pareto::pareto_front;
 pub use picture::{Picture, PictureError};
 pub use result::{BubbleResult, MessagesResult, RankResult, ResultFile, SCHEMA, StepResult};
+pub use table::{compare_text, run_text};
+pub use text_gantt::{Ink, TextGantt, text_gantt};
 pub use view::{Labels, StepView};

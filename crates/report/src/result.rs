@@ -219,7 +219,7 @@ mod tests {
             (&rank["busy_ns"], &rank["idle_ns"]),
             (&240_000_000.into(), &106_000_000.into())
         );
-        assert_eq!(rank["peak_by_account"]["activations"], 241_000_000);
+        assert_eq!(rank["peak_by_account"]["activations"], 320_804_352);
         assert_eq!((&step["fits"], &rank["fits"]), (&true.into(), &true.into()));
     }
 
