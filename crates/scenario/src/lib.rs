@@ -1,1 +1,50 @@
-//! The TOML scenario format: text to validated inputs, with good errors.
+//! The scenario format: TOML text to validated inputs, with errors that show the place and what to write.
+//!
+//! Text goes through three stages, a file each: a tree of values that know where they stand (`tree`, with
+//! `overrides` put in), typed tables (`format`, declared by the macro in `table` and read by `read`), and what
+//! they mean (`lower`). Each stage reports everything that is wrong with it at once.
+//!
+//! ```
+//! use pipestep_scenario::{Override, parse};
+//!
+//! let text = r#"
+//!     [pipeline]
+//!     ranks = 4
+//!     micro_batches = 8
+//!     schedule = "1f1b"
+//!     [time]
+//!     forward = "10 ms"
+//!     backward = "20 ms"
+//! "#;
+//! let scenario = parse(text, "demo.toml", &[Override::set("pipeline.ranks=2")])?;
+//! let step = scenario.step.expect("the file describes a step");
+//! assert_eq!(step.inputs.shape().ranks(), 2);
+//!
+//! let errors = parse("[pipeline]\nranks = 0", "demo.toml", &[]).unwrap_err();
+//! assert!(errors.to_string().contains("expected a whole number of at least 1, found the number `0`"));
+//! # Ok::<(), pipestep_scenario::Diagnostics>(())
+//! ```
+//!
+//! **To add a table**, declare it with `table!`, name it in `format::File`, and give it its meaning in `lower`.
+//!
+//! Deliberately absent: files (the caller reads them), printing, and the simulation itself.
+
+mod diagnostic;
+mod format;
+mod lower;
+mod options;
+mod overrides;
+mod read;
+mod scenario;
+mod schema;
+mod sweep;
+mod table;
+mod tree;
+mod units;
+
+pub use diagnostic::{Diagnostic, Diagnostics, Style};
+pub use overrides::Override;
+pub use scenario::{Scenario, StepScenario, parse};
+pub use schema::schema;
+pub use sweep::{Axis, Sweep};
+pub use units::{Share, UnitError, parse_bytes, parse_duration, parse_rate};

@@ -1,0 +1,258 @@
+//! The scenario as it is written, one struct a table; the comments are the reference of each key.
+//!
+//! To add a table, declare it here (or in a file of its own) and name it in [`File`]. Meaning, defaults and
+//! checks that span two keys are in `lower`.
+
+use pipestep_engine::{Bytes, Duration};
+use pipestep_model::{Recompute, Saved};
+use pipestep_schedule::Schedule;
+use pipestep_step::{Arbitration, Links, UpdateAfter};
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+use crate::options::WrittenOptions;
+use crate::read::{FromItem, OneOrList, Place, Positive, Problems, Word, Words, choose, closest};
+use crate::sweep::WrittenSweep;
+use crate::table::table;
+use crate::tree::{Item, Node};
+use crate::units::Share;
+
+table! {
+    /// A pipestep scenario. Values with units are strings: "10 ms", "112 GB", "24 GiB", "7 GB/s".
+    /// One value stands for all ranks or boundaries, a list gives each its own.
+    File requires [] {
+        /// What the scenario is called in tables and pictures; the file's name if it is left out.
+        name: String = r#""1F1B on 4 ranks""#,
+        /// The model, where byte counts are to come from its dimensions.
+        model: Model = "",
+        /// Ranks, micro-batches and schedule of one step.
+        pipeline: Pipeline = "",
+        /// How long the parts of a step take.
+        time: Time = "",
+        /// How long messages between ranks take.
+        transfer: Transfer = "",
+        /// Memory: the budget, and byte counts where no model gives them.
+        memory: Memory = "",
+        /// Values to try, by dotted key, for `pipestep sweep`.
+        sweep: WrittenSweep = "",
+    }
+}
+
+table! {
+    /// A dense decoder: a preset, or its dimensions, or a preset with some dimensions changed.
+    Model requires [sequence_length] {
+        /// A public model by name.
+        preset: ModelName = r#""qwen3-8b""#,
+        /// Decoder layers.
+        layers: Positive = "36",
+        /// Width of the residual stream.
+        hidden_size: Positive = "4096",
+        /// Query heads.
+        attention_heads: Positive = "32",
+        /// Key and value heads; as many as `attention_heads` if left out.
+        key_value_heads: Positive = "8",
+        /// Width of one head; `hidden_size` by `attention_heads` if left out.
+        head_dim: Positive = "128",
+        /// Width of the gated feed-forward part.
+        intermediate_size: Positive = "12288",
+        /// Rows of the embedding.
+        vocabulary_size: Positive = "151936",
+        /// Whether the output projection is the embedding itself; false if left out.
+        tied_embeddings: bool = "false",
+        /// Whether queries and keys are normed head by head; false if left out.
+        query_key_norm: bool = "true",
+        /// Tokens in each sequence.
+        sequence_length: Positive = "128",
+        /// Sequences in one micro-batch; 1 if left out.
+        micro_batch_size: Positive = "1",
+        /// What forward keeps for backward: the state of the nonlinear parts in FP32 (the default), or the
+        /// inputs of the matrix multiplications too.
+        saved: Word<Saved> = r#""nonlinear-fp32""#,
+        /// What backward rebuilds instead: nothing (the default), the activated gate (silu), the matrix inputs
+        /// that are one multiplication away (products, only with "gemm-inputs-fp32"), or both.
+        recompute: Word<Recompute> = r#""none""#,
+        /// Further bytes kept for each micro-batch and chunk; one value or one a rank; none if left out.
+        extra_saved: OneOrList<Bytes> = r#""0 B""#,
+    }
+}
+
+table! {
+    /// The shape of a step and the order of its operations.
+    Pipeline requires [ranks, micro_batches, schedule] {
+        /// Pipeline-parallel devices.
+        ranks: Positive = "4",
+        /// Micro-batches of one optimizer step.
+        micro_batches: Positive = "8",
+        /// The order of operations: `pipestep schedule list` explains each.
+        schedule: ScheduleName = r#""1f1b""#,
+        /// Stages (virtual stages) that each rank holds; the fewest that the schedule takes if left out.
+        chunks: Positive = "1",
+        /// Layers of each stage in model order; if left out, the ranks, and then each rank's chunks, divide
+        /// them evenly, the first ones taking one more.
+        layers: OneOrList<u64> = "[9, 9, 9, 9]",
+        /// When a rank updates: when every gradient of every rank is ready (all, the default), or its own
+        /// rank's are (own).
+        update_after: Word<UpdateAfter> = r#""all""#,
+    }
+    with options: WrittenOptions
+}
+
+table! {
+    /// Lengths, per micro-batch and rank, for all the layers of the rank.
+    Time requires [forward, backward] {
+        /// One forward; one value or one a rank.
+        forward: OneOrList<Duration> = r#""10 ms""#,
+        /// One full backward; one value or one a rank.
+        backward: OneOrList<Duration> = r#""20 ms""#,
+        /// The share of the backward that is the weight gradient where a schedule splits it: 0.5 or "1/3"; one
+        /// half if left out; one value or one a rank.
+        weight_gradient_fraction: OneOrList<Share> = "0.5",
+        /// An overlapped forward and backward; one value or one a rank; run one after the other if left out.
+        overlapped_pair: OneOrList<Duration> = r#""30 ms""#,
+        /// The update of the weights, once a step; one value or one a rank; none if left out.
+        update: OneOrList<Duration> = r#""1 ms""#,
+        /// Once, before anything else, on every rank; none if left out.
+        setup: Duration = r#""0 ms""#,
+    }
+}
+
+table! {
+    /// Messages between ranks. Boundary k joins ranks k and k+1; its times hold in either direction.
+    Transfer requires [] {
+        /// An activation message; one value or one a boundary; none if left out.
+        activation: OneOrList<Duration> = r#""1 ms""#,
+        /// A gradient message; one value or one a boundary; none if left out.
+        gradient: OneOrList<Duration> = r#""1 ms""#,
+        /// Any message between ranks that are not neighbours; the longest of its kind if left out.
+        wraparound: Duration = r#""1 ms""#,
+        /// One serial link for each ordered pair of ranks (directional, the default), one half-duplex link for
+        /// all (shared), or a pure delay (unlimited).
+        links: Word<Links> = r#""directional""#,
+        /// Which waiting message goes first: the one whose producer ended first (fifo, the default), or
+        /// activations, then lower stages, then lower micro-batches (by-stage).
+        arbitration: Word<Arbitration> = r#""fifo""#,
+    }
+}
+
+table! {
+    /// The memory of a rank.
+    Memory requires [] {
+        /// What a rank may hold; one value or one a rank; the report says which ranks fit.
+        budget: OneOrList<Bytes> = r#""80 GB""#,
+        /// Instead of `[model]`: what a rank keeps of each micro-batch; a chunk takes its layers' share. One
+        /// value or one a rank.
+        saved_per_micro_batch: OneOrList<Bytes> = r#""241 MB""#,
+        /// Instead of `[model]`: the size of an activation message; none if left out. One value or one a
+        /// boundary.
+        activation_message: OneOrList<Bytes> = r#""1 MiB""#,
+        /// Instead of `[model]`: the size of a gradient message; none if left out. One value or one a boundary.
+        gradient_message: OneOrList<Bytes> = r#""2 MiB""#,
+        /// The share of the saved bytes that is freed at the end of `I` where a schedule splits the backward;
+        /// none if left out: all of it is freed at the end of `W`.
+        released_at_input_gradient: Share = "0.5",
+        /// What else is counted, held for the whole step: weights in BF16, gradients in FP32, the optimizer's
+        /// FP32 weights and moments. Needs `[model]`.
+        include: Vec<Word<Held>> = r#"["weights", "gradients", "optimizer"]"#,
+    }
+}
+
+/// What a rank holds for the whole step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    Weights,
+    Gradients,
+    Optimizer,
+}
+
+impl Words for Held {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("weights", Self::Weights),
+        ("gradients", Self::Gradients),
+        ("optimizer", Self::Optimizer),
+    ];
+}
+
+impl Words for Saved {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("nonlinear-fp32", Self::NonlinearFp32),
+        ("gemm-inputs-fp32", Self::GemmInputsFp32),
+    ];
+}
+
+impl Words for Recompute {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("none", Self::NONE),
+        ("silu", Self::SILU),
+        ("products", Self::PRODUCTS),
+        ("silu+products", Self::SILU_AND_PRODUCTS),
+    ];
+}
+
+impl Words for UpdateAfter {
+    const WORDS: &'static [(&'static str, Self)] = &[("all", Self::All), ("own", Self::Own)];
+}
+
+impl Words for Links {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("directional", Self::Directional),
+        ("shared", Self::Shared),
+        ("unlimited", Self::Unlimited),
+    ];
+}
+
+impl Words for Arbitration {
+    const WORDS: &'static [(&'static str, Self)] = &[("fifo", Self::Fifo), ("by-stage", Self::ByStage)];
+}
+
+/// A schedule of the registry.
+#[derive(Clone, Copy)]
+pub(crate) struct ScheduleName(pub &'static dyn Schedule);
+
+/// All names and aliases of all schedules.
+fn schedule_names() -> impl Iterator<Item = &'static str> {
+    let entries = pipestep_schedule::all().iter().map(|schedule| schedule.entry());
+    entries.flat_map(|entry| std::iter::once(entry.name).chain(entry.aliases.iter().copied()))
+}
+
+impl FromItem for ScheduleName {
+    fn from_item(item: &Item, place: &Place<'_>, problems: &mut Problems) -> Option<Self> {
+        if let Node::Text(text) = &item.node
+            && let Some(schedule) = pipestep_schedule::find(text)
+        {
+            return Some(Self(schedule));
+        }
+        // Aliases are accepted, and may be what was meant, but the list shows one name each.
+        let names = pipestep_schedule::all()
+            .iter()
+            .map(|schedule| schedule.entry().name);
+        let list: Vec<String> = names.map(|name| format!("`\"{name}\"`")).collect();
+        let mut problem = place.wrong(item, &format!("one of {}", list.join(", ")));
+        if let Node::Text(text) = &item.node
+            && let Some(near) = closest(text, schedule_names())
+        {
+            problem = problem.help(format!("did you mean `\"{near}\"`?"));
+        }
+        problems.push(problem);
+        None
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        let names: Vec<&str> = schedule_names().collect();
+        json_schema!({ "type": "string", "enum": names })
+    }
+}
+
+/// A model of the presets.
+#[derive(Clone, Copy)]
+pub(crate) struct ModelName(pub &'static str);
+
+impl FromItem for ModelName {
+    fn from_item(item: &Item, place: &Place<'_>, problems: &mut Problems) -> Option<Self> {
+        let found = choose(item, place, pipestep_model::preset_names(), problems)?;
+        pipestep_model::preset_names().nth(found).map(Self)
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        let names: Vec<&str> = pipestep_model::preset_names().collect();
+        json_schema!({ "type": "string", "enum": names })
+    }
+}

@@ -1,0 +1,169 @@
+//! `[time]` and `[transfer]`: the length of each operation and message.
+
+use pipestep_engine::Duration;
+use pipestep_schedule::{Shape, Stage};
+use pipestep_step::{Arbitration, Links, RankCost, StageCost, UpdateAfter, round_half_even};
+
+use super::layers::{Split, stages};
+use super::{Broken, Each, for_each};
+use crate::diagnostic::{Diagnostic, Span};
+use crate::format::{File, Time};
+use crate::read::{Key, Problems, Word};
+use crate::units::Share;
+
+/// The times of each stage (its bytes are zero) and of each rank.
+pub(super) fn lower(
+    file: &File,
+    shape: &Shape,
+    split: &Split,
+    problems: &mut Problems,
+) -> Result<(Vec<StageCost>, Vec<RankCost>), Broken> {
+    let time = file.time.get().ok_or(Broken)?;
+    let rank = Each::rank(shape);
+    let zero = Duration::ZERO;
+    let forward = for_each(&time.forward, "time.forward", zero, rank, problems);
+    let backward = for_each(&time.backward, "time.backward", zero, rank, problems);
+    let path = "time.weight_gradient_fraction";
+    let fraction = for_each(&time.weight_gradient_fraction, path, Share::HALF, rank, problems);
+    let update = for_each(&time.update, "time.update", zero, rank, problems);
+    let pair = for_each(
+        &time.overlapped_pair,
+        "time.overlapped_pair",
+        zero,
+        rank,
+        problems,
+    );
+    if time.forward.is_absent() || time.backward.is_absent() {
+        return Err(Broken);
+    }
+    let (forward, backward, fraction, update, pair) = (forward?, backward?, fraction?, update?, pair?);
+
+    let mut costs = Vec::with_capacity(shape.stages());
+    for stage in stages(shape) {
+        let on = shape.rank_of(stage).index();
+        let whole = split.share_of(stage, backward[on].as_nanos());
+        let part = weight_gradient(
+            time,
+            split.shares[stage.index()],
+            backward[on],
+            fraction[on],
+            problems,
+        )?;
+        costs.push(StageCost {
+            forward: Duration::from_nanos(split.share_of(stage, forward[on].as_nanos())),
+            backward: Duration::from_nanos(whole),
+            input_gradient: Duration::from_nanos(whole - part),
+            weight_gradient: Duration::from_nanos(part),
+            layers: split.shares[stage.index()].0,
+            ..StageCost::default()
+        });
+    }
+    let has_pair = !time.overlapped_pair.is_absent();
+    let ranks = update.into_iter().zip(pair).map(|(update, pair)| RankCost {
+        update,
+        overlapped_pair: has_pair.then_some(pair),
+        ..RankCost::default()
+    });
+    Ok((costs, ranks.collect()))
+}
+
+/// The weight gradient's part of a rank's backward on one stage, rounded once from the exact product. It is at
+/// most the stage's rounded backward, since rounding keeps the order.
+fn weight_gradient(
+    time: &Time,
+    (part, whole): (u64, u64),
+    backward: Duration,
+    fraction: Share,
+    problems: &mut Problems,
+) -> Result<u64, Broken> {
+    let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
+    let numerator = product(part, fraction.numerator).checked_mul(u128::from(backward.as_nanos()));
+    if let Some(numerator) = numerator {
+        return Ok(round_half_even(numerator, product(whole, fraction.denominator)) as u64);
+    }
+    // Without the key the share is one half, which always fits.
+    let span = time.weight_gradient_fraction.span().unwrap_or(Span::FILE);
+    let message = "`time.weight_gradient_fraction`: too many digits for a backward of this length";
+    problems.push(Diagnostic::new(span, message).help("write a fraction such as `\"1/3\"`"));
+    Err(Broken)
+}
+
+/// How long a stage's messages to its neighbours are on the link.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sent {
+    pub activation: Duration,
+    pub gradient: Duration,
+}
+
+/// The messages of each stage. Those that are never sent (at the model's ends, on one rank) have length zero.
+pub(super) fn lower_messages(
+    file: &File,
+    shape: &Shape,
+    problems: &mut Problems,
+) -> Result<Vec<Sent>, Broken> {
+    let transfer = match &file.transfer {
+        Key::Absent => return Ok(vec![Sent::default(); shape.stages()]),
+        Key::Broken => return Err(Broken),
+        Key::Given(transfer, _) => transfer,
+    };
+    let each = Each::boundary(shape);
+    let zero = Duration::ZERO;
+    let activation = for_each(&transfer.activation, "transfer.activation", zero, each, problems);
+    let gradient = for_each(&transfer.gradient, "transfer.gradient", zero, each, problems);
+    let (activation, gradient) = (activation?, gradient?);
+    let longest = |times: &[Duration]| times.iter().copied().max().unwrap_or(zero);
+    let around = |times: &[Duration]| transfer.wraparound.or(longest(times)).ok_or(Broken);
+    let (far_activation, far_gradient) = (around(&activation)?, around(&gradient)?);
+    let sent = stages(shape).map(|stage| Sent {
+        activation: hop(shape, stage, shape.next(stage), &activation, far_activation),
+        gradient: hop(shape, stage, shape.previous(stage), &gradient, far_gradient),
+    });
+    Ok(sent.collect())
+}
+
+/// What holds between the ranks of two stages: the boundary's value for neighbours, `far` for others, the
+/// default (nothing) on one rank or where there is no other stage.
+pub(super) fn hop<T: Copy + Default>(
+    shape: &Shape,
+    from: Stage,
+    to: Option<Stage>,
+    boundaries: &[T],
+    far: T,
+) -> T {
+    let Some(to) = to else {
+        return T::default();
+    };
+    let (a, b) = (shape.rank_of(from).index(), shape.rank_of(to).index());
+    match a.abs_diff(b) {
+        0 => T::default(),
+        1 => boundaries[a.min(b)],
+        _ => far,
+    }
+}
+
+/// The rules that are one word each, and the setup.
+pub(super) struct Rules {
+    pub setup: Duration,
+    pub links: Links,
+    pub arbitration: Arbitration,
+    pub update_after: UpdateAfter,
+}
+
+/// The rules of a file.
+pub(super) fn lower_rules(file: &File) -> Result<Rules, Broken> {
+    let transfer = file.transfer.get();
+    let links = transfer.map_or(Some(Word(Links::default())), |t| {
+        t.links.or(Word(Links::default()))
+    });
+    let fifo = Word(Arbitration::default());
+    let arbitration = transfer.map_or(Some(fifo), |transfer| transfer.arbitration.or(fifo));
+    let pipeline = file.pipeline.get().ok_or(Broken)?;
+    let time = file.time.get().ok_or(Broken)?;
+    let update_after = pipeline.update_after.or(Word(UpdateAfter::default()));
+    Ok(Rules {
+        setup: time.setup.or(Duration::ZERO).ok_or(Broken)?,
+        links: links.ok_or(Broken)?.0,
+        arbitration: arbitration.ok_or(Broken)?.0,
+        update_after: update_after.ok_or(Broken)?.0,
+    })
+}

@@ -1,0 +1,193 @@
+//! From the tree of values to typed keys: what a value may be, and what is said when it is not.
+//!
+//! A value that is wrong is reported and read as [`Key::Broken`], so that one mistake does not hide the others
+//! and is not reported twice. What spans two keys is not checked here but in `lower`.
+
+mod values;
+
+pub(crate) use values::{OneOrList, Positive, Word, Words};
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use crate::diagnostic::{Diagnostic, Span};
+use crate::tree::{Item, Node, Table};
+use crate::units::UnitError;
+
+/// What is wrong so far.
+pub(crate) type Problems = Vec<Diagnostic>;
+
+/// One key of a table.
+#[derive(Default)]
+pub(crate) enum Key<T> {
+    /// It was not written.
+    #[default]
+    Absent,
+    /// It was written and is wrong, which has been reported.
+    Broken,
+    /// Its value, and where that stands.
+    Given(T, Span),
+}
+
+impl<T> Key<T> {
+    pub(crate) fn get(&self) -> Option<&T> {
+        match self {
+            Self::Given(value, _) => Some(value),
+            Self::Absent | Self::Broken => None,
+        }
+    }
+
+    /// Where the value stands.
+    pub(crate) fn span(&self) -> Option<Span> {
+        match self {
+            Self::Given(_, span) => Some(*span),
+            Self::Absent | Self::Broken => None,
+        }
+    }
+
+    pub(crate) fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent)
+    }
+}
+
+impl<T: Copy> Key<T> {
+    /// The value, or `default` where none was written; `None` where a wrong one was.
+    pub(crate) fn or(&self, default: T) -> Option<T> {
+        match self {
+            Self::Absent => Some(default),
+            Self::Broken => None,
+            Self::Given(value, _) => Some(*value),
+        }
+    }
+}
+
+/// The name of the key that a value is read for, and a legal value to suggest.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    /// Dotted: `pipeline.ranks`; empty for the file.
+    pub path: &'a str,
+    /// In TOML: `4`.
+    pub example: &'a str,
+}
+
+impl Place<'_> {
+    /// The last part of the path.
+    pub(crate) fn key(&self) -> &str {
+        self.path.rsplit('.').next().unwrap_or(self.path)
+    }
+
+    /// "expected ..., found ..."
+    pub(crate) fn wrong(&self, item: &Item, expected: &str) -> Diagnostic {
+        let message = format!("`{}`: expected {expected}, found {}", self.path, item.describe());
+        Diagnostic::new(item.span, message).help(format!("write `{} = {}`", self.key(), self.example))
+    }
+
+    pub(crate) fn wrong_unit(&self, item: &Item, error: &UnitError) -> Diagnostic {
+        let problem = Diagnostic::new(item.span, format!("`{}`: {error}", self.path));
+        match (error.hint(), error) {
+            (Some(hint), _) => problem.help(hint),
+            (None, UnitError::NoNumber { .. } | UnitError::NoShare { .. }) => {
+                problem.help(format!("write `{} = {}`", self.key(), self.example))
+            }
+            (None, _) => problem,
+        }
+    }
+}
+
+/// A type that a value can be read as.
+pub(crate) trait FromItem: Sized {
+    /// The value, or `None` after reporting what is wrong with it.
+    fn from_item(item: &Item, place: &Place<'_>, problems: &mut Problems) -> Option<Self>;
+
+    /// The JSON schema of what may be written.
+    fn schema(generator: &mut SchemaGenerator) -> Schema;
+
+    /// The dotted keys that hold such a value at `path`: itself, or those of a table.
+    fn list_keys(path: &str, keys: &mut Vec<String>) {
+        keys.push(path.to_owned());
+    }
+}
+
+/// A key's schema is that of its value; that it may be left out is said by its table.
+impl<T: FromItem> JsonSchema for Key<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Key".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::schema(generator)
+    }
+}
+
+/// Reads one key of a table.
+pub(crate) fn read_key<T: FromItem>(
+    table: &Table,
+    key: &str,
+    example: &str,
+    inside: &Place<'_>,
+    problems: &mut Problems,
+) -> Key<T> {
+    let Some(entry) = table.get(key) else {
+        return Key::Absent;
+    };
+    let path = join(inside.path, key);
+    let place = Place { path: &path, example };
+    match T::from_item(&entry.item, &place, problems) {
+        Some(value) => Key::Given(value, entry.item.span),
+        None => Key::Broken,
+    }
+}
+
+/// `pipeline.ranks` from `pipeline` and `ranks`.
+pub(crate) fn join(path: &str, key: &str) -> String {
+    match path {
+        "" => key.to_owned(),
+        path => format!("{path}.{key}"),
+    }
+}
+
+/// Which of `words` the value is, by number.
+pub(crate) fn choose<'w>(
+    item: &Item,
+    place: &Place<'_>,
+    words: impl Iterator<Item = &'w str>,
+    problems: &mut Problems,
+) -> Option<usize> {
+    let words: Vec<&str> = words.collect();
+    let list = words
+        .iter()
+        .map(|word| format!("`\"{word}\"`"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    let Node::Text(text) = &item.node else {
+        problems.push(place.wrong(item, &format!("one of {list}")));
+        return None;
+    };
+    let found = words.iter().position(|word| word == text);
+    if found.is_none() {
+        let message = format!("`{}`: expected one of {list}, found `\"{text}\"`", place.path);
+        let problem = Diagnostic::new(item.span, message);
+        problems.push(match closest(text, words.into_iter()) {
+            Some(word) => problem.help(format!("did you mean `\"{word}\"`?")),
+            None => problem,
+        });
+    }
+    found
+}
+
+/// The candidate that was probably meant, if one is near.
+pub(crate) fn closest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
+    let plain = |text: &str| text.to_lowercase().replace(['-', '.', ' '], "_");
+    let word = plain(word);
+    let limit = (word.chars().count() / 3).max(1);
+    candidates
+        .map(|candidate| (strsim::damerau_levenshtein(&word, &plain(candidate)), candidate))
+        .filter(|&(distance, _)| distance <= limit)
+        .min_by_key(|&(distance, _)| distance)
+        .map(|(_, candidate)| candidate)
+}

@@ -1,0 +1,82 @@
+//! Shares from 0 to 1, exact: `0.5` as a decimal, `"1/3"` as a fraction.
+
+use super::UnitError;
+use super::decimal::Decimal;
+
+/// A share from 0 to 1, as a reduced fraction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// The part.
+    pub numerator: u64,
+    /// The whole; never zero.
+    pub denominator: u64,
+}
+
+impl Share {
+    /// Nothing.
+    pub const ZERO: Self = Self {
+        numerator: 0,
+        denominator: 1,
+    };
+    /// One half.
+    pub const HALF: Self = Self {
+        numerator: 1,
+        denominator: 2,
+    };
+
+    /// A decimal (`0.5`, taken exactly) or a fraction of whole numbers (`1/3`).
+    ///
+    /// # Errors
+    /// [`UnitError::NoShare`] for anything else and for what is not from 0 to 1.
+    pub fn parse(text: &str) -> Result<Self, UnitError> {
+        let share = match text.split_once('/') {
+            Some((part, whole)) => part.trim().parse().ok().zip(whole.trim().parse().ok()),
+            None => Decimal::parse_scientific(text.trim()).and_then(Decimal::fraction),
+        };
+        match share {
+            Some((numerator, denominator)) if denominator > 0 && numerator <= denominator => {
+                Ok(Self::reduced(numerator, denominator))
+            }
+            _ => Err(UnitError::NoShare {
+                text: text.to_owned(),
+            }),
+        }
+    }
+
+    fn reduced(numerator: u64, denominator: u64) -> Self {
+        let (mut a, mut b) = (numerator, denominator);
+        while b > 0 {
+            (a, b) = (b, a % b);
+        }
+        Self {
+            numerator: numerator / a,
+            denominator: denominator / a,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_exact_fractions() {
+        let share = |text| Share::parse(text).map(|share| (share.numerator, share.denominator));
+        assert_eq!(share("1/3"), Ok((1, 3)));
+        assert_eq!(share("2 / 6"), Ok((1, 3)));
+        assert_eq!(share("0.5"), Ok((1, 2)));
+        assert_eq!(
+            share("0.3333333333333333"),
+            Ok((3_333_333_333_333_333, 10_000_000_000_000_000))
+        );
+        assert_eq!(share("5e-01"), Ok((1, 2)));
+        assert_eq!(share("0"), Ok((0, 1)));
+        assert_eq!(share("1.0"), Ok((1, 1)));
+        assert_eq!(share("0.1e1"), Ok((1, 1)));
+        for text in [
+            "1.5", "-0.5", "3/2", "1/0", "nan", "inf", "", "1/3/2", "half", "1e400",
+        ] {
+            assert!(share(text).is_err(), "{text}");
+        }
+    }
+}
