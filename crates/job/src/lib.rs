@@ -1,1 +1,65 @@
-//! A training job: checkpoints, storage, faults, stragglers, input supply and useful progress.
+//! A training job: checkpoints, faults, stragglers, and what remains as progress.
+//!
+//! A step's time says little about when a training run ends. This crate simulates the job around the step,
+//! event by event on `pipestep-engine`: [`simulate`] takes plain [`JobInputs`] and returns a [`JobOutcome`]
+//! in which every second is either useful or lost to one named cause.
+//!
+//! ```
+//! use pipestep_engine::{Bytes, Duration, Rate, Time};
+//! use pipestep_job::{
+//!     Backlog, Checkpoint, Detail, JobInputs, Mode, Requests, Spread, Trigger, Write, simulate,
+//! };
+//!
+//! let seconds = |count: u64| Duration::from_nanos(count * 1_000_000_000);
+//! let mut job = JobInputs::of_work(seconds(100));
+//! job.checkpoint = Some(Checkpoint {
+//!     mode: Mode::Async {
+//!         staging: Duration::from_nanos(500_000_000),
+//!         backlog: Backlog::Block { buffers: 2 },
+//!         buffer: None,
+//!     },
+//!     size: Some(Bytes::new(112_000_000_000)),
+//!     write: Write::Rate(Rate::per_second(7_000_000_000).expect("not zero")),
+//!     requests: Requests { trigger: Trigger::Wall, first: None, every: Spread::Fixed(seconds(20)), count: None },
+//!     commit_delay: Duration::ZERO,
+//!     near: None,
+//! });
+//! job.faults.at = vec![Time::from_nanos(50_000_000_000)];
+//! let outcome = simulate(&job, 0, Detail::Full)?;
+//! // The snapshot of 20 s was usable from 36.5 s on, that of 40 s was not yet: 30 s on the clock are lost.
+//! assert_eq!(outcome.failures[0].redo_wall, seconds(30));
+//! assert_eq!(outcome.failures[0].redo_useful, seconds(29));
+//! # Ok::<(), pipestep_job::JobError>(())
+//! ```
+//!
+//! Invariants of this crate:
+//!
+//! * useful time and losses add up to the wall time, to the nanosecond;
+//! * a run is a function of its inputs and its number: no order of runs, no threads, no clock;
+//! * a job that can never end is an error, not an endless loop.
+//!
+//! Deliberately absent: what a step consists of (`pipestep-step`), TOML, files, printing, threads.
+
+mod check;
+mod error;
+mod inputs;
+mod outcome;
+mod progress;
+mod ratio;
+mod spread;
+mod warning;
+mod world;
+
+pub use error::{InputError, JobError};
+pub use inputs::{
+    Backlog, Cause, Checkpoint, FaultSource, Faults, JobInputs, Mode, NearTier, Recovery, Requests,
+    SlowWindow, Spares, Stragglers, Trigger, Write,
+};
+pub use outcome::{
+    Activity, CauseTotal, CheckpointRecord, CheckpointState, Detail, FailureRecord, JobOutcome, Losses,
+    Newest, Place, SaveTotals, Span,
+};
+pub use ratio::Ratio;
+pub use spread::Spread;
+pub use warning::Warning;
+pub use world::simulate;

@@ -1,0 +1,144 @@
+//! Which inputs are refused: everything that means nothing or that no simulation could end.
+
+use pipestep_engine::Duration;
+
+use crate::inputs::{
+    Checkpoint, FaultSource, Faults, JobInputs, Mode, NearTier, Recovery, Stragglers, Write,
+};
+use crate::spread::Zero;
+use crate::{InputError, Ratio};
+
+impl JobInputs {
+    /// Whether the inputs can be simulated; the first thing that is wrong with them if not.
+    ///
+    /// # Errors
+    /// [`InputError`], variant by variant.
+    pub fn check(&self) -> Result<(), InputError> {
+        if self.work.is_none() && self.horizon.is_none() {
+            return Err(InputError::NoEnd);
+        }
+        if self.work == Some(Duration::ZERO) {
+            return Err(InputError::Zero { what: "job.work" });
+        }
+        if let Some(checkpoint) = &self.checkpoint {
+            checkpoint.check()?;
+        }
+        self.faults.check(self.checkpoint.as_ref())?;
+        self.stragglers.check()
+    }
+}
+
+impl Checkpoint {
+    fn check(&self) -> Result<(), InputError> {
+        self.requests.every.check("checkpoint.every", Zero::Refused)?;
+        match self.write {
+            Write::Time(time) => time.check("checkpoint.write_time", Zero::Allowed)?,
+            Write::Rate(_) if self.size.is_none() => {
+                return Err(InputError::NoSize {
+                    what: "checkpoint.bandwidth",
+                });
+            }
+            Write::Rate(_) => {}
+        }
+        if let Mode::Async { backlog, buffer, .. } = self.mode {
+            if backlog.buffers() == Some(0) {
+                return Err(InputError::Zero {
+                    what: "checkpoint.buffers",
+                });
+            }
+            if let (Some(size), Some(buffer)) = (self.size, buffer)
+                && size > buffer
+            {
+                return Err(InputError::Buffer { size, buffer });
+            }
+        }
+        self.near.as_ref().map_or(Ok(()), |near| near.check(self))
+    }
+}
+
+impl NearTier {
+    fn check(&self, checkpoint: &Checkpoint) -> Result<(), InputError> {
+        if self.far_every == 0 {
+            return Err(InputError::Zero {
+                what: "checkpoint.near.far_every",
+            });
+        }
+        share("checkpoint.near.survives", self.survives)?;
+        check_recovery(self.recovery, "checkpoint.near.recovery", Some(checkpoint))
+    }
+}
+
+impl Faults {
+    fn check(&self, checkpoint: Option<&Checkpoint>) -> Result<(), InputError> {
+        self.downtime.check("faults.downtime", Zero::Allowed)?;
+        check_recovery(self.recovery, "faults.recovery", checkpoint)?;
+        if let Some(spares) = self.spares {
+            spares.repair.check("faults.spares.repair", Zero::Allowed)?;
+        }
+        self.sources.iter().try_for_each(FaultSource::check)
+    }
+}
+
+impl FaultSource {
+    fn check(&self) -> Result<(), InputError> {
+        self.between.check("faults.mtbf", Zero::Refused)?;
+        if self.devices == 0 {
+            return Err(InputError::Zero {
+                what: "faults.devices",
+            });
+        }
+        if self.causes.iter().all(|cause| cause.weight == 0) {
+            return Err(InputError::Empty {
+                what: "faults.causes",
+            });
+        }
+        for cause in &self.causes {
+            share("faults.causes.near_survives", cause.near_survives.unwrap_or(0.0))?;
+            if let Some(downtime) = cause.downtime {
+                downtime.check("faults.causes.downtime", Zero::Allowed)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Stragglers {
+    fn check(&self) -> Result<(), InputError> {
+        for window in &self.windows {
+            if window.from >= window.to {
+                return Err(InputError::EmptyWindow {
+                    from: window.from,
+                    to: window.to,
+                });
+            }
+            if window.factor < Ratio::ONE {
+                return Err(InputError::FactorBelowOne {
+                    factor: window.factor,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_recovery(
+    recovery: Recovery,
+    what: &'static str,
+    checkpoint: Option<&Checkpoint>,
+) -> Result<(), InputError> {
+    match recovery {
+        Recovery::Fixed(length) => length.check(what, Zero::Allowed),
+        Recovery::Read { .. } if checkpoint.is_none_or(|saved| saved.size.is_none()) => {
+            Err(InputError::NoSize { what })
+        }
+        Recovery::Read { .. } => Ok(()),
+    }
+}
+
+pub(crate) fn share(what: &'static str, value: f64) -> Result<(), InputError> {
+    if (0.0..=1.0).contains(&value) {
+        Ok(())
+    } else {
+        Err(InputError::Share { what, value })
+    }
+}

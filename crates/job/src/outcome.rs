@@ -1,0 +1,245 @@
+//! What a job came to: totals that add up, and the record that pictures and tables are read from.
+
+use pipestep_engine::{Bytes, Duration, Interval, Level, Time};
+
+use crate::Warning;
+
+/// The outcome of one run of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobOutcome {
+    /// Wall time from the start to the end of the run.
+    pub elapsed: Duration,
+    /// Work done for the first time.
+    pub useful: Duration,
+    /// The rest of the wall time by cause; with [`JobOutcome::useful`] exactly [`JobOutcome::elapsed`].
+    pub lost: Losses,
+    /// Whether the work was done (and not only the horizon reached).
+    pub finished: bool,
+    /// Time in which training stood still for saves: the copies, and the waiting for buffers.
+    pub pause_total: Duration,
+    /// How the saves went; `None` for a job that never saves.
+    pub saves: Option<SaveTotals>,
+    /// Failures that counted.
+    pub failures_counted: u64,
+    /// Failures that struck while the job was down or, unless recovery can fail, recovering.
+    pub failures_ignored: u64,
+    /// How often each cause of each random source struck and counted, in the order of the inputs.
+    pub causes: Vec<CauseTotal>,
+    /// What the user should know.
+    pub warnings: Vec<Warning>,
+    /// Every capture and skip, in the order of the requests; empty for [`Detail::Summary`].
+    pub checkpoints: Vec<CheckpointRecord>,
+    /// Every failure that counted; empty for [`Detail::Summary`].
+    pub failures: Vec<FailureRecord>,
+    /// What the job was doing when, without gaps; empty for [`Detail::Summary`].
+    pub timeline: Vec<Span>,
+    /// Bytes in snapshot buffers over time; empty for [`Detail::Summary`].
+    pub backlog_curve: Vec<Level<1>>,
+    /// From when on which capture was the newest to go back to; empty for [`Detail::Summary`]. The age of
+    /// the newest usable checkpoint at an instant is the time since that capture.
+    pub newest_curve: Vec<Newest>,
+}
+
+/// How much of a run is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// Totals only: what a run among thousands needs.
+    Summary,
+    /// Also every checkpoint, failure, span and curve.
+    Full,
+}
+
+/// Wall time that was not useful, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Training paused for a copy or a synchronous write, or waiting for a buffer.
+    pub save_stall: Duration,
+    /// Work done again after a failure.
+    pub redo: Duration,
+    /// Failed, and nobody has noticed.
+    pub detection: Duration,
+    /// Down.
+    pub downtime: Duration,
+    /// Waiting for a machine because the spares have run out.
+    pub spare_wait: Duration,
+    /// Reading the checkpoint and restarting.
+    pub recovery: Duration,
+    /// What stragglers added to useful work and to redo.
+    pub straggler: Duration,
+    /// Waiting for input.
+    pub input_wait: Duration,
+}
+
+/// Totals of the saves of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SaveTotals {
+    /// Requests made.
+    pub requested: u64,
+    /// Snapshots captured.
+    pub captured: u64,
+    /// Snapshots that became usable at the far (or only) place.
+    pub durable: u64,
+    /// Requests dropped and snapshots overwritten.
+    pub skipped: u64,
+    /// Snapshots lost to failures before they were usable.
+    pub lost: u64,
+    /// Sum over the written snapshots of the time from the copy's end to the write's start.
+    pub writer_wait: Duration,
+    /// Snapshots whose write has started: what [`SaveTotals::writer_wait`] is the sum of.
+    pub writes_started: u64,
+    /// Sum over the durable snapshots of the time from capture to usable.
+    pub commit_lag: Duration,
+    /// Whether a write takes longer than the interval between requests.
+    pub backlog_grows: bool,
+    /// Most bytes in buffers at once, each held from capture to the end of its write; `None` without a size.
+    pub peak_bytes: Option<Bytes>,
+    /// When that was.
+    pub peak_at: Time,
+}
+
+/// How often a cause struck.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CauseTotal {
+    /// The source it belongs to.
+    pub source: String,
+    /// Its name.
+    pub cause: String,
+    /// Failures that counted.
+    pub count: u64,
+}
+
+/// One request for a checkpoint, and what became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckpointRecord {
+    /// When it was asked for.
+    pub requested: Time,
+    /// When training stopped for it; the state that it holds.
+    pub capture: Option<Time>,
+    /// When training went on.
+    pub staging_end: Option<Time>,
+    /// When its write began.
+    pub upload_start: Option<Time>,
+    /// When its write ended and its buffer was free.
+    pub upload_end: Option<Time>,
+    /// From when on it could be used.
+    pub durable: Option<Time>,
+    /// What became of it.
+    pub state: CheckpointState,
+    /// Where it went.
+    pub place: Place,
+    /// The useful work that it holds, from the start of the job; zero for a dropped request.
+    pub work: Duration,
+}
+
+/// What became of a request for a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckpointState {
+    /// Usable.
+    Durable,
+    /// Not usable at the end of the run, or lost to a failure.
+    Unfinished,
+    /// Dropped for want of a buffer, or overwritten by a newer one.
+    Skipped,
+}
+
+/// Where a checkpoint goes to or comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The far, safe place; also the only one where there are no two.
+    Far,
+    /// The near place.
+    Near,
+}
+
+/// One failure that counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailureRecord {
+    /// When it struck.
+    pub at: Time,
+    /// Its cause, as an index into [`JobOutcome::causes`]; `None` for one at a fixed instant.
+    pub cause: Option<usize>,
+    /// The capture that the job goes back to; zero for the start.
+    pub recovered_to: Time,
+    /// From where.
+    pub place: Place,
+    /// Wall time since that capture or the latest resume, whichever is later.
+    pub redo_wall: Duration,
+    /// Useful work that has to be done again.
+    pub redo_useful: Duration,
+    /// Snapshots that it destroyed.
+    pub snapshots_lost: u64,
+    /// Bytes of those that had not been written.
+    pub pending_bytes: Bytes,
+}
+
+/// What the job was doing during an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// What.
+    pub activity: Activity,
+    /// When.
+    pub interval: Interval,
+}
+
+/// What a job is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Activity {
+    /// Useful work, or work done again.
+    Training,
+    /// Waiting for a free buffer, or for its turn in line.
+    Waiting,
+    /// Copying a snapshot, or writing it while training waits.
+    Staging,
+    /// Failed, and nobody has noticed.
+    Detecting,
+    /// Down.
+    Down,
+    /// Waiting for a spare machine.
+    SpareWait,
+    /// Reading a checkpoint and restarting.
+    Recovering,
+    /// Waiting for input.
+    InputWait,
+}
+
+/// From an instant on, the newest capture that a failure could go back to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Newest {
+    /// From when on.
+    pub at: Time,
+    /// The capture.
+    pub capture: Time,
+}
+
+impl JobOutcome {
+    /// Useful time over wall time: goodput, between 0 and 1. The same as the effective training time ratio
+    /// (ETTR) of Kokolis et al. (HPCA 2025) for a job that never queues.
+    pub fn useful_fraction(&self) -> f64 {
+        let elapsed = self.elapsed.as_nanos();
+        if elapsed == 0 {
+            return 0.0;
+        }
+        self.useful.as_nanos() as f64 / elapsed as f64
+    }
+}
+
+impl Losses {
+    /// Every cause with its name in the JSON result, in a fixed order.
+    pub const fn by_cause(&self) -> [(&'static str, Duration); 8] {
+        [
+            ("save_stall", self.save_stall),
+            ("redo", self.redo),
+            ("detection", self.detection),
+            ("downtime", self.downtime),
+            ("spare_wait", self.spare_wait),
+            ("recovery", self.recovery),
+            ("straggler", self.straggler),
+            ("input_wait", self.input_wait),
+        ]
+    }
+
+    /// The sum of all causes in nanoseconds; it cannot overflow, being part of a wall time.
+    pub fn total_nanos(&self) -> u64 {
+        self.by_cause().iter().map(|(_, length)| length.as_nanos()).sum()
+    }
+}

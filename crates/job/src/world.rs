@@ -1,0 +1,342 @@
+//! The job as a world of events: the one place that says what can happen and in which order.
+//!
+//! Between two events nothing happens, so a month without incident costs nothing. At one instant the classes
+//! of [`class`] hold: a checkpoint becomes usable and its buffer free; the job ends if its work is done; a
+//! phase ends; a request is made and captured; a failure strikes; the run stops at its horizon.
+
+mod faults;
+mod record;
+mod rollback;
+mod saver;
+mod saving;
+mod slow;
+mod writer;
+
+use pipestep_engine::{Duration, EventId, EventQueue, Interval, MovingQueue, Streams, Time, World, run};
+
+use crate::inputs::JobInputs;
+use crate::outcome::{Activity, Detail, JobOutcome, Losses, Span};
+use crate::progress::{Progress, Units};
+use crate::{JobError, Warning};
+use faults::{FaultState, Strike};
+use saver::Saver;
+use slow::Windows;
+
+/// Events that a run may take: some ten seconds of computing.
+const MAX_EVENTS: u64 = 100_000_000;
+/// Requests in line, or failures without progress, that prove that a job never ends.
+const HOPELESS: u64 = 10_000;
+
+/// The order of the events of one instant.
+mod class {
+    use pipestep_engine::Class;
+
+    pub(super) const COMMIT: Class = Class(0);
+    pub(super) const DONE: Class = Class(1);
+    pub(super) const PHASE_END: Class = Class(2);
+    pub(super) const REQUEST: Class = Class(3);
+    pub(super) const STRIKE: Class = Class(4);
+    pub(super) const HORIZON: Class = Class(5);
+}
+
+/// Everything that can happen to a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// The speed of useful work changes.
+    SpeedChange,
+    /// The writer has written a snapshot.
+    WriteEnd,
+    /// A written snapshot becomes usable.
+    Commit,
+    /// All the work is done, or enough for the next request.
+    WorkReached,
+    /// The phase that the job is in is over.
+    PhaseEnd,
+    /// The clock asks for a checkpoint.
+    ClockRequest,
+    /// The next request in line may be served.
+    ServeLine,
+    /// Something breaks.
+    Strike(Strike),
+    /// The run stops.
+    Horizon,
+}
+
+type Queue = MovingQueue<Event>;
+
+/// One run of a job.
+#[derive(Debug)]
+pub(crate) struct JobWorld<'a> {
+    inputs: &'a JobInputs,
+    detail: Detail,
+    progress: Progress,
+    activity: Activity,
+    since: Time,
+    phase_end: Option<EventId>,
+    work_reached: Option<EventId>,
+    saver: Option<Saver<'a>>,
+    faults: FaultState<'a>,
+    windows: Windows,
+    lost: Losses,
+    timeline: Vec<Span>,
+    events: u64,
+    ended: Option<Time>,
+}
+
+/// Simulates run number `run` of a job; runs differ in their random draws only, and each is a function of its
+/// number, so that they can be computed in any order and on any number of threads.
+///
+/// # Errors
+/// [`JobError`]: wrong inputs, or a job that can never end.
+pub fn simulate(inputs: &JobInputs, run_number: u64, detail: Detail) -> Result<JobOutcome, JobError> {
+    inputs.check()?;
+    let mut world = JobWorld::new(inputs, run_number, detail)?;
+    let mut queue = MovingQueue::new();
+    world.begin(&mut queue)?;
+    run(&mut world, &mut queue)?;
+    world.outcome()
+}
+
+impl<'a> JobWorld<'a> {
+    fn new(inputs: &'a JobInputs, run_number: u64, detail: Detail) -> Result<Self, JobError> {
+        let factors = inputs.stragglers.windows.iter().map(|window| window.factor);
+        let units = Units::for_factors(factors, 1)?;
+        let streams = Streams::new(inputs.seed);
+        Ok(Self {
+            inputs,
+            detail,
+            progress: Progress::new(units, inputs.work),
+            activity: Activity::Training,
+            since: Time::ZERO,
+            phase_end: None,
+            work_reached: None,
+            saver: inputs
+                .checkpoint
+                .as_ref()
+                .map(|checkpoint| Saver::new(checkpoint, units, streams, run_number, detail))
+                .transpose()?,
+            faults: FaultState::new(inputs, streams, run_number),
+            windows: Windows::new(&inputs.stragglers.windows),
+            lost: Losses::default(),
+            timeline: Vec::new(),
+            events: 0,
+            ended: None,
+        })
+    }
+
+    fn begin(&mut self, queue: &mut Queue) -> Result<(), JobError> {
+        if let Some(horizon) = self.inputs.horizon {
+            queue.schedule(horizon, class::HORIZON, Event::Horizon);
+        }
+        if let Some(saver) = &mut self.saver {
+            saver.begin(queue);
+        }
+        self.faults.begin(queue);
+        self.windows.schedule_next(queue);
+        self.train(Time::ZERO, queue)
+    }
+
+    /// Ends the phase that the job is in, and enters another that lasts until something ends it.
+    fn enter(&mut self, now: Time, activity: Activity, queue: &mut Queue) {
+        self.close_phase(now);
+        for id in [self.phase_end.take(), self.work_reached.take()]
+            .into_iter()
+            .flatten()
+        {
+            queue.cancel(id);
+        }
+        if activity == Activity::Training {
+            self.progress.start(now);
+        } else {
+            self.progress.stop();
+        }
+        self.activity = activity;
+        self.since = now;
+    }
+
+    /// Enters a phase of a given length.
+    fn enter_for(
+        &mut self,
+        now: Time,
+        activity: Activity,
+        length: Duration,
+        queue: &mut Queue,
+    ) -> Result<(), JobError> {
+        self.enter(now, activity, queue);
+        let end = now.after(length)?;
+        self.phase_end = Some(queue.schedule_movable(end, class::PHASE_END, Event::PhaseEnd));
+        Ok(())
+    }
+
+    fn train(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
+        self.enter(now, Activity::Training, queue);
+        self.plan_work(now, queue)
+    }
+
+    /// Schedules the next instant at which the work done matters.
+    fn plan_work(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
+        if let Some(id) = self.work_reached.take() {
+            queue.cancel(id);
+        }
+        let end = self.progress.end();
+        let request = self.saver.as_ref().and_then(Saver::next_position);
+        let mark = request.map_or(end, |position| position.min(end));
+        if mark == u128::MAX {
+            return Ok(());
+        }
+        let class = if mark == end { class::DONE } else { class::REQUEST };
+        let at = self.progress.time_to(mark).map(|length| now.after(length));
+        match at {
+            Some(Ok(at)) => self.work_reached = Some(queue.schedule_movable(at, class, Event::WorkReached)),
+            _ if self.inputs.horizon.is_some() => {}
+            Some(Err(overflow)) => return Err(overflow.into()),
+            None => now.after(Duration::from_nanos(u64::MAX)).map(|_| ())?,
+        }
+        Ok(())
+    }
+
+    /// Adds the phase that ends now to its account and to the timeline.
+    fn close_phase(&mut self, now: Time) {
+        let length = now.since(self.since);
+        let account = match self.activity {
+            Activity::Training => None,
+            Activity::Waiting | Activity::Staging => Some(&mut self.lost.save_stall),
+            Activity::Detecting => Some(&mut self.lost.detection),
+            Activity::Down => Some(&mut self.lost.downtime),
+            Activity::SpareWait => Some(&mut self.lost.spare_wait),
+            Activity::Recovering => Some(&mut self.lost.recovery),
+            Activity::InputWait => Some(&mut self.lost.input_wait),
+        };
+        if let Some(account) = account {
+            *account = Duration::from_nanos(account.as_nanos() + length.as_nanos());
+        }
+        if self.detail == Detail::Summary || length == Duration::ZERO {
+            return;
+        }
+        let interval = Interval {
+            start: self.since,
+            end: now,
+        };
+        match self.timeline.last_mut() {
+            Some(last) if last.activity == self.activity => last.interval.end = now,
+            _ => self.timeline.push(Span {
+                activity: self.activity,
+                interval,
+            }),
+        }
+    }
+
+    fn end_phase(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
+        self.phase_end = None;
+        match self.activity {
+            Activity::Staging => self.end_staging(now, queue),
+            Activity::Detecting => self.go_down(now, queue),
+            Activity::Down => self.wait_for_spare(now, queue),
+            Activity::SpareWait => self.recover(now, queue),
+            Activity::Recovering => self.resume(now, queue),
+            Activity::Training | Activity::Waiting | Activity::InputWait => Ok(()),
+        }
+    }
+
+    fn reach_work(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
+        self.work_reached = None;
+        if self.progress.is_done() {
+            self.end(now, queue);
+            return Ok(());
+        }
+        self.request(now, queue)
+    }
+
+    fn end(&mut self, now: Time, queue: &mut Queue) {
+        self.close_phase(now);
+        self.since = now;
+        self.ended = Some(now);
+        *queue = MovingQueue::new();
+    }
+
+    fn count_event(&mut self, now: Time) -> Result<(), JobError> {
+        self.events += 1;
+        if self.events > MAX_EVENTS {
+            return Err(JobError::TooManyEvents {
+                limit: MAX_EVENTS,
+                at: now,
+                useful: self.progress.totals().useful,
+            });
+        }
+        Ok(())
+    }
+
+    fn outcome(self) -> Result<JobOutcome, JobError> {
+        let end = self.ended.unwrap_or(self.since);
+        let totals = self.progress.totals();
+        let lost = Losses {
+            redo: totals.redo,
+            straggler: totals.straggler,
+            ..self.lost
+        };
+        let finished = self.progress.is_done();
+        let mut warnings = Vec::new();
+        if !finished && let Some(work) = self.inputs.work {
+            let left = work.as_nanos().saturating_sub(totals.useful.as_nanos());
+            warnings.push(Warning::Unfinished {
+                left: Duration::from_nanos(left),
+            });
+        }
+        let (failures_counted, failures_ignored) = (self.faults.counted, self.faults.ignored);
+        let (causes, failures) = self.faults.finish(&mut warnings);
+        let saved = self
+            .saver
+            .map(|saver| saver.finish(totals.useful, &mut warnings))
+            .transpose()?;
+        let (saves, checkpoints, backlog_curve, newest_curve) = saved.map_or_else(
+            || (None, Vec::new(), Vec::new(), Vec::new()),
+            |saved| (Some(saved.totals), saved.records, saved.curve, saved.newest),
+        );
+        Ok(JobOutcome {
+            elapsed: end.since(Time::ZERO),
+            useful: totals.useful,
+            pause_total: lost.save_stall,
+            lost,
+            finished,
+            saves,
+            failures_counted,
+            failures_ignored,
+            causes,
+            warnings,
+            checkpoints,
+            failures,
+            timeline: self.timeline,
+            backlog_curve,
+            newest_curve,
+        })
+    }
+}
+
+impl World<Queue> for JobWorld<'_> {
+    type Event = Event;
+    type Error = JobError;
+
+    fn handle(&mut self, now: Time, event: Event, queue: &mut Queue) -> Result<(), JobError> {
+        self.count_event(now)?;
+        self.progress.settle(now);
+        match event {
+            Event::SpeedChange => self.change_speed(now, queue),
+            Event::WriteEnd => self.end_write(now, queue),
+            Event::Commit => {
+                if let Some(saver) = &mut self.saver {
+                    saver.commit(now);
+                }
+                Ok(())
+            }
+            Event::WorkReached => self.reach_work(now, queue),
+            Event::PhaseEnd => self.end_phase(now, queue),
+            Event::ClockRequest => self.clock_request(now, queue),
+            Event::ServeLine => self.serve_line(now, queue),
+            Event::Strike(strike) => self.strike(now, strike, queue),
+            Event::Horizon => {
+                self.end(now, queue);
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! What breaks, and how the job comes back: failure sources, causes, spares, and the way from a failure to
+//! training.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use pipestep_engine::{Bytes, Duration, EventQueue, Rate, Streams, Time};
+use rand::RngExt;
+use rand_chacha::ChaCha12Rng;
+
+use super::rollback::Rollback;
+use super::saver::Point;
+use super::{Event, HOPELESS, JobWorld, Queue, class};
+use crate::inputs::{Cause, FaultSource, Faults, JobInputs, Recovery};
+use crate::outcome::{Activity, CauseTotal, Detail, FailureRecord, Place};
+use crate::{JobError, Spread, Warning};
+
+/// Which failure strikes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Strike {
+    /// The next of those at fixed instants.
+    Fixed,
+    /// The next of a random source.
+    Source(usize),
+}
+
+/// A random source and when it strikes next.
+#[derive(Debug)]
+struct Source<'a> {
+    inputs: &'a FaultSource,
+    rng: ChaCha12Rng,
+    causes: ChaCha12Rng,
+    /// The number of its first cause among those of all sources.
+    first_cause: usize,
+    /// When each device fails next, for lifetimes that remember their age.
+    devices: BinaryHeap<Reverse<Time>>,
+}
+
+/// The state of the faults of a job.
+#[derive(Debug)]
+pub(super) struct FaultState<'a> {
+    faults: &'a Faults,
+    fixed: Vec<Time>,
+    next_fixed: usize,
+    sources: Vec<Source<'a>>,
+    lengths: ChaCha12Rng,
+    survival: ChaCha12Rng,
+    pub(super) counted: u64,
+    pub(super) ignored: u64,
+    causes: Vec<CauseTotal>,
+    records: Vec<FailureRecord>,
+    /// Machines away for repair, by when they come back.
+    away: BinaryHeap<Reverse<Time>>,
+    /// When the job has all its machines again.
+    machines_ready: Time,
+    spares_ran_out: u64,
+    /// The downtime of the failure that the job is down from.
+    downtime: Spread,
+    /// From where it will recover.
+    place: Place,
+    latest_resume: Time,
+    /// The furthest checkpoint so far, and failures since there was a further one.
+    furthest: u128,
+    without_progress: u64,
+}
+
+impl<'a> FaultState<'a> {
+    pub(super) fn new(inputs: &'a JobInputs, streams: Streams, run_number: u64) -> Self {
+        let faults = &inputs.faults;
+        let mut fixed = faults.at.clone();
+        fixed.sort_unstable();
+        let mut causes = Vec::new();
+        let mut sources = Vec::new();
+        for source in &faults.sources {
+            sources.push(Source {
+                inputs: source,
+                rng: streams.stream(&format!("failures: {}", source.name), run_number),
+                causes: streams.stream(&format!("causes: {}", source.name), run_number),
+                first_cause: causes.len(),
+                devices: BinaryHeap::new(),
+            });
+            causes.extend(source.causes.iter().map(|cause| CauseTotal {
+                source: source.name.clone(),
+                cause: cause.name.clone(),
+                count: 0,
+            }));
+        }
+        Self {
+            faults,
+            fixed,
+            next_fixed: 0,
+            sources,
+            lengths: streams.stream("downtime and recovery", run_number),
+            survival: streams.stream("near survival", run_number),
+            counted: 0,
+            ignored: 0,
+            causes,
+            records: Vec::new(),
+            away: BinaryHeap::new(),
+            machines_ready: Time::ZERO,
+            spares_ran_out: 0,
+            downtime: faults.downtime,
+            place: Place::Far,
+            latest_resume: Time::ZERO,
+            furthest: 0,
+            without_progress: 0,
+        }
+    }
+
+    pub(super) fn begin(&mut self, queue: &mut Queue) {
+        self.schedule_fixed(queue);
+        for index in 0..self.sources.len() {
+            self.sources[index].begin(index, queue);
+        }
+    }
+
+    /// Whether anything can still break.
+    pub(super) fn can_strike(&self) -> bool {
+        !self.sources.is_empty() || self.next_fixed < self.fixed.len()
+    }
+
+    fn schedule_fixed(&self, queue: &mut Queue) {
+        if let Some(&at) = self.fixed.get(self.next_fixed) {
+            queue.schedule(at, class::STRIKE, Event::Strike(Strike::Fixed));
+        }
+    }
+
+    /// Schedules the next failure of the source that has just struck.
+    fn schedule_next(&mut self, now: Time, strike: Strike, queue: &mut Queue) {
+        match strike {
+            Strike::Fixed => {
+                self.next_fixed += 1;
+                self.schedule_fixed(queue);
+            }
+            Strike::Source(index) => self.sources[index].renew(now, index, queue),
+        }
+    }
+
+    /// Draws what a failure is due to; `None` for one at a fixed instant.
+    fn cause(&mut self, strike: Strike) -> Option<(usize, &'a Cause)> {
+        let Strike::Source(index) = strike else {
+            return None;
+        };
+        let source = &mut self.sources[index];
+        let chosen = source.draw_cause();
+        let number = source.first_cause + chosen;
+        self.causes[number].count += 1;
+        Some((number, &source.inputs.causes[chosen]))
+    }
+
+    /// A machine is lost at `now`: sends it to repair and says when the job has a whole set again.
+    fn lose_machine(&mut self, now: Time) {
+        let Some(spares) = self.faults.spares else { return };
+        while self.away.peek().is_some_and(|&Reverse(back)| back <= now) {
+            self.away.pop();
+        }
+        let repaired = spares
+            .repair
+            .draw(&mut self.lengths)
+            .and_then(|length| now.after(length).ok());
+        self.away.push(Reverse(repaired.unwrap_or(Time::MAX)));
+        if self.away.len() > spares.count as usize
+            && let Some(Reverse(back)) = self.away.pop()
+        {
+            self.machines_ready = self.machines_ready.max(back);
+            self.spares_ran_out += 1;
+        }
+    }
+
+    fn draw(&mut self, spread: Spread) -> Duration {
+        spread
+            .draw(&mut self.lengths)
+            .unwrap_or(Duration::from_nanos(u64::MAX))
+    }
+
+    pub(super) fn finish(self, warnings: &mut Vec<Warning>) -> (Vec<CauseTotal>, Vec<FailureRecord>) {
+        if self.spares_ran_out > 0 {
+            warnings.push(Warning::SparesRanOut {
+                times: self.spares_ran_out,
+            });
+        }
+        (self.causes, self.records)
+    }
+}
+
+impl Source<'_> {
+    fn begin(&mut self, index: usize, queue: &mut Queue) {
+        if !self.forgets() {
+            for _ in 0..self.inputs.devices {
+                let first = self.inputs.between.draw(&mut self.rng);
+                self.devices.push(Reverse(
+                    first.map_or(Time::MAX, |length| Time::from_nanos(length.as_nanos())),
+                ));
+            }
+        }
+        self.schedule(Time::ZERO, index, queue);
+    }
+
+    /// The device that has failed is replaced by a new one.
+    fn renew(&mut self, now: Time, index: usize, queue: &mut Queue) {
+        if self.devices.pop().is_some() {
+            let next = self
+                .inputs
+                .between
+                .draw(&mut self.rng)
+                .and_then(|length| now.after(length).ok());
+            self.devices.push(Reverse(next.unwrap_or(Time::MAX)));
+        }
+        self.schedule(now, index, queue);
+    }
+
+    fn schedule(&mut self, now: Time, index: usize, queue: &mut Queue) {
+        let next = if self.forgets() {
+            let devices = f64::from(self.inputs.devices);
+            let between = self.inputs.between.draw_over(devices, &mut self.rng);
+            between.and_then(|length| now.after(length).ok())
+        } else {
+            self.devices.peek().map(|&Reverse(at)| at)
+        };
+        if let Some(at) = next.filter(|&at| at < Time::MAX) {
+            queue.schedule(at, class::STRIKE, Event::Strike(Strike::Source(index)));
+        }
+    }
+
+    /// Exponential lifetimes forget their age: all devices together are one exponential.
+    const fn forgets(&self) -> bool {
+        matches!(self.inputs.between, Spread::Exponential { .. })
+    }
+
+    fn draw_cause(&mut self) -> usize {
+        let causes = &self.inputs.causes;
+        let total: u64 = causes.iter().map(|cause| u64::from(cause.weight)).sum();
+        let mut ticket = self.causes.random_range(0..total.max(1));
+        for (number, cause) in causes.iter().enumerate() {
+            match ticket.checked_sub(u64::from(cause.weight)) {
+                Some(left) => ticket = left,
+                None => return number,
+            }
+        }
+        causes.len() - 1
+    }
+}
+
+impl JobWorld<'_> {
+    /// Something breaks.
+    pub(super) fn strike(&mut self, now: Time, strike: Strike, queue: &mut Queue) -> Result<(), JobError> {
+        self.faults.schedule_next(now, strike, queue);
+        let again = match self.activity {
+            Activity::Training | Activity::Waiting | Activity::Staging | Activity::InputWait => false,
+            Activity::Recovering if self.faults.faults.recovery_can_fail => true,
+            Activity::Detecting | Activity::Down | Activity::SpareWait | Activity::Recovering => {
+                self.faults.ignored += 1;
+                return Ok(());
+            }
+        };
+        let cause = self.faults.cause(strike);
+        let near_survives = self.near_survives(cause.map(|(_, cause)| cause));
+        if cause.is_none_or(|(_, cause)| cause.loses_machine) {
+            self.faults.lose_machine(now);
+        }
+        self.faults.downtime = cause
+            .and_then(|(_, cause)| cause.downtime)
+            .unwrap_or(self.faults.faults.downtime);
+        self.fail(now, again, cause.map(|(number, _)| number), near_survives, queue)
+    }
+
+    /// The job fails: goes back to the newest checkpoint that is left, and down.
+    fn fail(
+        &mut self,
+        now: Time,
+        again: bool,
+        cause: Option<usize>,
+        near_survives: bool,
+        queue: &mut Queue,
+    ) -> Result<(), JobError> {
+        let rollback = self.roll_back(now, near_survives, queue)?;
+        let point = rollback.point;
+        let back = self.progress.position().saturating_sub(point.work);
+        self.progress.restore(point.work);
+        self.faults.counted += 1;
+        self.faults.place = rollback.place;
+        if self.detail == Detail::Full {
+            let since = point.capture.max(self.faults.latest_resume);
+            self.faults.records.push(FailureRecord {
+                at: now,
+                cause,
+                recovered_to: point.capture,
+                place: rollback.place,
+                redo_wall: if again { Duration::ZERO } else { now.since(since) },
+                redo_useful: self.progress.units.nanos(back),
+                snapshots_lost: rollback.snapshots_lost,
+                pending_bytes: rollback.pending_bytes,
+            });
+        }
+        self.check_progress(now)?;
+        if self.faults.faults.detection == Duration::ZERO {
+            return self.go_down(now, queue);
+        }
+        self.enter_for(now, Activity::Detecting, self.faults.faults.detection, queue)
+    }
+
+    fn roll_back(&mut self, now: Time, near_survives: bool, queue: &mut Queue) -> Result<Rollback, JobError> {
+        match &mut self.saver {
+            Some(saver) => saver.roll_back(now, near_survives, queue),
+            None => Ok(Rollback {
+                point: Point::START,
+                place: Place::Far,
+                snapshots_lost: 0,
+                pending_bytes: Bytes::ZERO,
+            }),
+        }
+    }
+
+    /// Whether the near copy survives a failure of this cause.
+    fn near_survives(&mut self, cause: Option<&Cause>) -> bool {
+        let near = self.saver.as_ref().and_then(|saver| saver.checkpoint.near);
+        let Some(near) = near else { return false };
+        let share = cause
+            .and_then(|cause| cause.near_survives)
+            .unwrap_or(near.survives);
+        self.faults.survival.random_bool(share)
+    }
+
+    /// Refuses to go on with a job that fails again and again before it has saved anything new.
+    fn check_progress(&mut self, now: Time) -> Result<(), JobError> {
+        let furthest = self.saver.as_ref().map_or(0, super::saver::Saver::furthest);
+        let faults = &mut self.faults;
+        if furthest > faults.furthest {
+            faults.furthest = furthest;
+            faults.without_progress = 0;
+        }
+        faults.without_progress += 1;
+        if faults.without_progress > HOPELESS && self.inputs.horizon.is_none() && !faults.sources.is_empty() {
+            return Err(JobError::NoProgress {
+                failures: faults.without_progress,
+                at: now,
+                useful: self.progress.units.nanos(faults.furthest),
+            });
+        }
+        Ok(())
+    }
+
+    /// The failure is noticed.
+    pub(super) fn go_down(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
+        let downtime = self.faults.downtime;
+        let length = self.faults.draw(downtime);
+        self.enter_for(now, Activity::Down, length, queue)
+    }
+
+    /// The downtime is over; recovery starts when there are enough machines.
+    pub(super) fn wait_for_spare(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
+        let ready = self.faults.machines_ready;
+        if ready > now {
+            self.enter_for(now, Activity::SpareWait, ready.since(now), queue)
+        } else {
+            self.recover(now, queue)
+        }
+    }
+
+    pub(super) fn recover(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
+        let near = self.saver.as_ref().and_then(|saver| saver.checkpoint.near);
+        let recovery = match (self.faults.place, near) {
+            (Place::Near, Some(near)) => near.recovery,
+            _ => self.faults.faults.recovery,
+        };
+        let length = match recovery {
+            Recovery::Fixed(spread) => self.faults.draw(spread),
+            Recovery::Read { bandwidth, restart } => self.read_time(bandwidth)?.plus(restart)?,
+        };
+        self.enter_for(now, Activity::Recovering, length, queue)
+    }
+
+    fn read_time(&self, bandwidth: Rate) -> Result<Duration, JobError> {
+        let size = self.saver.as_ref().and_then(|saver| saver.checkpoint.size);
+        Ok(bandwidth.time_for(size.unwrap_or(Bytes::ZERO))?)
+    }
+
+    /// Training goes on from the checkpoint.
+    pub(super) fn resume(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
+        self.faults.latest_resume = now;
+        if let Some(saver) = &mut self.saver {
+            saver.resume(now, self.progress.position(), queue);
+        }
+        self.train(now, queue)
+    }
+}

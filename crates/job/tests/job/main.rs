@@ -1,0 +1,7 @@
+//! Tests of the job against the oracle and by properties: one binary, a file for each behaviour.
+
+#![expect(clippy::unwrap_used, reason = "a test says what went wrong by panicking")]
+
+mod checkpoints;
+mod faults;
+mod support;
