@@ -225,13 +225,11 @@ impl FromItem for ScheduleName {
             .iter()
             .map(|schedule| schedule.entry().name);
         let list: Vec<String> = names.map(|name| format!("`\"{name}\"`")).collect();
-        let mut problem = place.wrong(item, &format!("one of {}", list.join(", ")));
-        if let Node::Text(text) = &item.node
-            && let Some(near) = closest(text, schedule_names())
-        {
-            problem = problem.help(format!("did you mean `\"{near}\"`?"));
-        }
-        problems.push(problem);
+        let near = match &item.node {
+            Node::Text(text) => closest(text, schedule_names()),
+            _ => None,
+        };
+        problems.push(place.no_choice(item, &list.join(", "), near));
         None
     }
 

@@ -11,7 +11,8 @@ mod time;
 
 pub(crate) use shape::Fit;
 
-use pipestep_schedule::{Shape, Stage};
+use pipestep_engine::Duration;
+use pipestep_schedule::Shape;
 use pipestep_step::{Costs, InputError, Inputs, Message, RankCost, StageCost};
 
 use crate::diagnostic::{Diagnostic, Span};
@@ -19,6 +20,8 @@ use crate::format::File;
 use crate::read::{Key, OneOrList, Problems};
 use crate::scenario::{Fitting, StepScenario};
 use layers::Split;
+use memory::StepBytes;
+use time::{Sent, Times};
 
 /// Something is wrong and has been reported.
 #[derive(Clone, Copy, Debug)]
@@ -29,8 +32,7 @@ pub(crate) fn lower_step(file: &File, fitting: &Fitting, problems: &mut Problems
     let model = model::lower(file, problems);
     let pipeline = file.pipeline.get().ok_or(Broken);
     let planned = pipeline.and_then(|pipeline| shape::lower(pipeline, fitting, problems));
-    if file.time.is_absent() {
-        let span = file.pipeline.span().unwrap_or(Span::FILE);
+    if let (Key::Absent, Some(span)) = (&file.time, file.pipeline.span()) {
         let problem = Diagnostic::new(span, "a step needs `[time]`: how long its operations are");
         problems.push(problem.help("write\n\n[time]\nforward = \"10 ms\"\nbackward = \"20 ms\""));
     }
@@ -51,36 +53,8 @@ pub(crate) fn lower_step(file: &File, fitting: &Fitting, problems: &mut Problems
     let budget = memory::lower_budget(file, shape, problems);
     let rules = time::lower_rules(file);
 
-    let (split, (times, ranks), messages, memory, rules) = (
-        split.ok()?,
-        times.ok()?,
-        messages.ok()?,
-        memory.ok()?,
-        rules.ok()?,
-    );
-    let stages = (0..shape.stages() as u16).map(Stage);
-    let stages = stages.zip(times).map(|(stage, times)| {
-        let (held, sent) = (&memory.stages[stage.index()], &messages[stage.index()]);
-        let message = |time, bytes| Message { time, bytes };
-        StageCost {
-            saved: held.saved,
-            released_at_input_gradient: held.released,
-            workspace: held.workspace,
-            activation: message(sent.activation, held.activation),
-            gradient: message(sent.gradient, held.gradient),
-            ..times
-        }
-    });
-    let costs = Costs {
-        stages: stages.collect(),
-        ranks: ranks
-            .into_iter()
-            .zip(&memory.held)
-            .map(|(rank, &held)| RankCost { held, ..rank })
-            .collect(),
-        setup: rules.setup,
-        micro_batch_scale: Vec::new(),
-    };
+    let (split, times, memory, rules) = (split.ok()?, times.ok()?, memory.ok()?, rules.ok()?);
+    let costs = costs(shape, times, &messages.ok()?, &memory, rules.setup);
     let mut inputs = match Inputs::new(planned.shape, costs) {
         Ok(inputs) => inputs,
         Err(error) => {
@@ -102,6 +76,29 @@ pub(crate) fn lower_step(file: &File, fitting: &Fitting, problems: &mut Problems
         }),
         schedule_span: planned.schedule_span,
     })
+}
+
+/// The lengths and the bytes of stages and ranks, put together.
+fn costs(shape: &Shape, times: Times, messages: &[Sent], memory: &StepBytes, setup: Duration) -> Costs {
+    let stages = layers::stages(shape).zip(times.stages).map(|(stage, times)| {
+        let (held, sent) = (&memory.stages[stage.index()], &messages[stage.index()]);
+        let message = |time, bytes| Message { time, bytes };
+        StageCost {
+            saved: held.saved,
+            released_at_input_gradient: held.released,
+            workspace: held.workspace,
+            activation: message(sent.activation, held.activation),
+            gradient: message(sent.gradient, held.gradient),
+            ..times
+        }
+    });
+    let ranks = times.ranks.into_iter().zip(&memory.held);
+    Costs {
+        stages: stages.collect(),
+        ranks: ranks.map(|(rank, &held)| RankCost { held, ..rank }).collect(),
+        setup,
+        micro_batch_scale: Vec::new(),
+    }
 }
 
 /// Sums that do not fit, at the table whose numbers are too large.

@@ -83,6 +83,21 @@ impl Place<'_> {
         Diagnostic::new(item.span, message).help(format!("write `{} = {}`", self.key(), self.example))
     }
 
+    /// "expected one of ..., found ...", with the word that was probably meant.
+    pub(crate) fn no_choice(&self, item: &Item, list: &str, near: Option<&str>) -> Diagnostic {
+        let message = format!(
+            "`{}`: expected one of {list}, found {}",
+            self.path,
+            item.describe()
+        );
+        let problem = Diagnostic::new(item.span, message);
+        match (near, &item.node) {
+            (Some(word), _) => problem.help(format!("did you mean `\"{word}\"`?")),
+            (None, Node::Text(_)) => problem,
+            (None, _) => problem.help(format!("write `{} = {}`", self.key(), self.example)),
+        }
+    }
+
     pub(crate) fn wrong_unit(&self, item: &Item, error: &UnitError) -> Diagnostic {
         let problem = Diagnostic::new(item.span, format!("`{}`: {error}", self.path));
         match (error.hint(), error) {
@@ -164,18 +179,15 @@ pub(crate) fn choose<'w>(
         .map(|word| format!("`\"{word}\"`"))
         .collect::<Vec<_>>()
         .join(", ");
-    let Node::Text(text) = &item.node else {
-        problems.push(place.wrong(item, &format!("one of {list}")));
-        return None;
+    let (found, near) = match &item.node {
+        Node::Text(text) => {
+            let found = words.iter().position(|word| word == text);
+            (found, closest(text, words.into_iter()))
+        }
+        _ => (None, None),
     };
-    let found = words.iter().position(|word| word == text);
     if found.is_none() {
-        let message = format!("`{}`: expected one of {list}, found `\"{text}\"`", place.path);
-        let problem = Diagnostic::new(item.span, message);
-        problems.push(match closest(text, words.into_iter()) {
-            Some(word) => problem.help(format!("did you mean `\"{word}\"`?")),
-            None => problem,
-        });
+        problems.push(place.no_choice(item, &list, near));
     }
     found
 }

@@ -71,6 +71,9 @@ impl Item {
     }
 }
 
+/// What is said about a key or a table that is there already.
+const TWICE: &str = "this is written twice";
+
 /// Reads a whole TOML document.
 ///
 /// # Errors
@@ -82,8 +85,18 @@ pub(crate) fn parse_document(text: &str) -> Result<Table, Vec<Diagnostic>> {
     }
     let line = |at: usize| text.bytes().take(at).filter(|&byte| byte == b'\n').count();
     let mut problems: Vec<Diagnostic> = errors.iter().map(|error| syntax_error(error, 0, 0)).collect();
-    // What follows the first error of a line is its consequence.
+    // What follows the first error of a line is its consequence, and so is every key of a table written twice.
     problems.dedup_by_key(|problem| line(problem.start()));
+    let is_header = |at: usize| text[..at].ends_with('[');
+    let next_header = |at: usize| text[at..].find("\n[").map_or(text.len(), |found| at + found);
+    let mut skip_to = 0;
+    problems.retain(|problem| {
+        let keep = problem.start() >= skip_to;
+        if keep && problem.message() == TWICE && is_header(problem.start()) {
+            skip_to = next_header(problem.start());
+        }
+        keep
+    });
     Err(problems)
 }
 
@@ -100,7 +113,7 @@ pub(crate) fn parse_value(text: &str, source: usize, offset: usize) -> Result<It
 
 fn syntax_error(error: &toml::de::Error, source: usize, offset: usize) -> Diagnostic {
     let message = match error.message() {
-        "duplicate key" => "this key is written twice".to_owned(),
+        "duplicate key" => TWICE.to_owned(),
         message => format!("invalid TOML: {message}"),
     };
     match error.span() {

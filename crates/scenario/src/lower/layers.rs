@@ -1,6 +1,6 @@
 //! How layers are shared out over stages, and each stage's share of its rank.
 
-use pipestep_schedule::{Rank, Shape, Stage};
+use pipestep_schedule::{Shape, Stage};
 use pipestep_step::round_half_even;
 
 use super::shape::Planned;
@@ -70,8 +70,8 @@ pub(super) fn split(
         (Key::Broken, _) => return Err(Broken),
         (Key::Absent, None) => return Ok(Split::even(shape)),
         (Key::Absent, Some(count)) => {
-            let by_rank = evenly(count, shape.ranks() as u64).collect();
-            return divide(pipeline, shape, by_rank, problems).map(|layers| Split::by_layers(shape, layers));
+            let by_rank: Vec<u64> = evenly(count, shape.ranks() as u64).collect();
+            return divide(pipeline, shape, &by_rank, problems).map(|layers| Split::by_layers(shape, layers));
         }
         (Key::Given(written, span), _) => (written, *span),
     };
@@ -88,8 +88,8 @@ pub(super) fn split(
         None => layers,
         Some(written) => {
             let copies = written.copies() as u64;
-            let by_rank = totals.into_iter().map(|total| total / copies).collect();
-            divide(pipeline, shape, by_rank, problems)?
+            let by_rank: Vec<u64> = totals.into_iter().map(|total| total / copies).collect();
+            divide(pipeline, shape, &by_rank, problems)?
         }
     };
     Ok(Split::by_layers(shape, layers))
@@ -134,46 +134,39 @@ fn check_list(
     Ok(layers)
 }
 
-/// Divides each rank's layers evenly over its chunks, the first ones taking one more.
+/// Divides each rank's layers evenly over its chunks, the first ones taking one more. Every copy of the model
+/// is divided alike.
 fn divide(
     pipeline: &Pipeline,
     shape: &Shape,
-    by_rank: Vec<u64>,
+    by_rank: &[u64],
     problems: &mut Problems,
 ) -> Result<Vec<u64>, Broken> {
-    let mut layers = vec![0; shape.stages()];
     let chunks = (shape.chunks() / shape.copies()) as u64;
-    let ranks = (0..shape.ranks() as u16).map(Rank);
-    for (rank, count) in ranks.zip(by_rank) {
-        if count < chunks {
-            let (key, span) = match chunks {
-                1 => ("ranks", pipeline.ranks.span()),
-                _ => ("chunks", pipeline.chunks.span()),
-            };
-            let message = format!(
-                "`pipeline.{key}`: rank {rank} has {count} layers, too few for {chunks} stages of at least one"
-            );
-            let problem = Diagnostic::new(span.or(pipeline.schedule.span()).unwrap_or(Span::FILE), message);
-            problems.push(problem.help(format!("write fewer `{key}`, or `layers` stage by stage")));
-            return Err(Broken);
-        }
-        // With two copies, a rank's stages are one of each copy, and both hold all that the copy puts there.
-        for copy in 0..shape.copies() {
-            let of_rank = shape
-                .stages_of(rank)
-                .skip(copy * chunks as usize)
-                .take(chunks as usize);
-            for (stage, share) in of_rank.zip(evenly(count, chunks)) {
-                layers[stage.index()] = share;
-            }
-        }
+    if let Some(rank) = by_rank.iter().position(|&count| count < chunks) {
+        problems.push(too_few_layers(pipeline, rank, by_rank[rank], chunks));
+        return Err(Broken);
     }
-    if shape.copies() == 2 {
-        // Copies hold the same layers, stage for stage, whichever rank they lie on.
-        let (first, second) = layers.split_at_mut(shape.stages() / 2);
-        second.copy_from_slice(first);
-    }
-    Ok(layers)
+    let mut left: Vec<_> = by_rank.iter().map(|&count| evenly(count, chunks)).collect();
+    let one_copy = stages(shape).take(shape.stages() / shape.copies());
+    let layers = one_copy.filter_map(|stage| left[shape.rank_of(stage).index()].next());
+    Ok(layers.collect::<Vec<u64>>().repeat(shape.copies()))
+}
+
+fn too_few_layers(pipeline: &Pipeline, rank: usize, count: u64, chunks: u64) -> Diagnostic {
+    let (key, span, message) = if chunks == 1 {
+        (
+            "ranks",
+            pipeline.ranks.span(),
+            format!("no layer is left for rank {rank}"),
+        )
+    } else {
+        let message = format!("rank {rank} has {count} layers, too few for {chunks} chunks");
+        ("chunks", pipeline.chunks.span(), message)
+    };
+    let span = span.or(pipeline.schedule.span()).unwrap_or(Span::FILE);
+    Diagnostic::new(span, format!("`pipeline.{key}`: {message}"))
+        .help(format!("write fewer `{key}`, or `layers` stage by stage"))
 }
 
 /// `count` in `parts` whole parts that differ by at most one, the larger ones first.

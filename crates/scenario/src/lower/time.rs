@@ -11,13 +11,19 @@ use crate::format::{File, Time};
 use crate::read::{Key, Problems, Word};
 use crate::units::Share;
 
-/// The times of each stage (its bytes are zero) and of each rank.
+/// Lengths of operations; bytes and messages are still zero.
+pub(super) struct Times {
+    pub stages: Vec<StageCost>,
+    pub ranks: Vec<RankCost>,
+}
+
+/// The times of each stage and of each rank.
 pub(super) fn lower(
     file: &File,
     shape: &Shape,
     split: &Split,
     problems: &mut Problems,
-) -> Result<(Vec<StageCost>, Vec<RankCost>), Broken> {
+) -> Result<Times, Broken> {
     let time = file.time.get().ok_or(Broken)?;
     let rank = Each::rank(shape);
     let zero = Duration::ZERO;
@@ -64,7 +70,10 @@ pub(super) fn lower(
         overlapped_pair: has_pair.then_some(pair),
         ..RankCost::default()
     });
-    Ok((costs, ranks.collect()))
+    Ok(Times {
+        stages: costs,
+        ranks: ranks.collect(),
+    })
 }
 
 /// The weight gradient's part of a rank's backward on one stage, rounded once from the exact product. It is at
