@@ -81,21 +81,9 @@ struct RankState {
     /// Its next place in the orders.
     place: usize,
     end: usize,
-    /// When its last operation ended.
-    free: u64,
     /// The slot it waits for, or [`NONE`].
     waits_for: u32,
     tally: Tally,
-}
-
-/// What became of an overlapped pair.
-enum Pair {
-    /// It ran as one.
-    Ran,
-    /// An input is missing; `waits_for` says which.
-    Blocked,
-    /// The rank has no time for pairs: its parts run on their own.
-    Apart,
 }
 
 const UNKNOWN: u64 = u64::MAX;
@@ -123,8 +111,11 @@ impl Dataflow {
         let mut pass = Pass {
             inputs,
             rows: &rows,
-            orders,
-            state: self,
+            all: orders.all(),
+            slots: &mut self.slots,
+            link_free: &mut self.link_free,
+            ranks: &mut self.ranks,
+            work: &mut self.work,
             ops,
             messages,
         };
@@ -155,7 +146,6 @@ impl Dataflow {
             RankState {
                 place: list.start,
                 end: list.end,
-                free: setup,
                 waits_for: NONE,
                 tally: Tally::new(setup),
             }
@@ -170,15 +160,28 @@ impl Dataflow {
 struct Pass<'a, R: Recorder> {
     inputs: &'a Inputs,
     rows: &'a Rows,
-    orders: &'a Orders,
-    state: &'a mut Dataflow,
+    all: &'a [Op],
+    slots: &'a mut [u64],
+    link_free: &'a mut [u64],
+    ranks: &'a mut [RankState],
+    work: &'a mut Vec<u16>,
     ops: &'a mut R,
     messages: &'a mut R,
 }
 
+/// What became of an overlapped pair.
+enum Pair {
+    /// It ran as one, which the tally now counts.
+    Ran(Tally),
+    /// This input is missing.
+    Blocked(u32),
+    /// The rank has no time for pairs: its parts run on their own.
+    Apart,
+}
+
 impl<R: Recorder> Pass<'_, R> {
     fn run<L: Lengths>(&mut self, lengths: &L) {
-        while let Some(rank) = self.state.work.pop() {
+        while let Some(rank) = self.work.pop() {
             self.run_ahead(rank as usize, lengths);
         }
     }
@@ -186,38 +189,50 @@ impl<R: Recorder> Pass<'_, R> {
     /// Runs a rank until an input is missing or its list ends.
     #[inline]
     fn run_ahead<L: Lengths>(&mut self, rank: usize, lengths: &L) {
-        let all = self.orders.all();
-        let mut state = self.state.ranks[rank];
-        while state.place < state.end {
-            let op = all[state.place];
+        let RankState {
+            mut place,
+            end: list_end,
+            mut tally,
+            ..
+        } = self.ranks[rank];
+        let all = self.all;
+        let mut waits_for = NONE;
+        while let Some(&op) = all[..list_end].get(place) {
             if op.paired {
-                let partner = all[state.place + 1];
-                match self.run_pair(&mut state, op, partner, lengths) {
-                    Pair::Ran => continue,
-                    Pair::Blocked => break,
+                match self.run_pair(place, tally, lengths) {
+                    Pair::Ran(ended) => {
+                        tally = ended;
+                        place += 2;
+                        continue;
+                    }
+                    Pair::Blocked(slot) => {
+                        waits_for = slot;
+                        break;
+                    }
                     Pair::Apart => {}
                 }
             }
             let row = self.rows.of(op);
             let ready = self.ready(row, op);
             if ready == UNKNOWN {
-                state.waits_for = row.input + op.micro_batch.0;
+                waits_for = row.input + op.micro_batch.0;
                 break;
             }
-            let start = state.free.max(ready);
-            let end = start + lengths.op(state.place, op, row.duration);
-            state.tally.run(start, end);
-            self.ops.record(state.place, interval(start, end));
-            state.free = end;
-            self.deliver(row, state.place, op, end, lengths);
-            state.place += 1;
+            let start = tally.free().max(ready);
+            let end = start + lengths.op(place, op, row.duration);
+            tally.run(start, end);
+            self.ops.record(place, interval(start, end));
+            self.deliver(row, place, op, end, lengths);
+            place += 1;
         }
-        self.state.ranks[rank] = state;
+        let state = &mut self.ranks[rank];
+        (state.place, state.tally, state.waits_for) = (place, tally, waits_for);
     }
 
     /// Runs an overlapped pair as one if the rank has a time for it and both inputs are there.
     #[cold]
-    fn run_pair<L: Lengths>(&mut self, state: &mut RankState, first: Op, second: Op, lengths: &L) -> Pair {
+    fn run_pair<L: Lengths>(&mut self, place: usize, mut tally: Tally, lengths: &L) -> Pair {
+        let (first, second) = (self.all[place], self.all[place + 1]);
         let Some(length) = self
             .inputs
             .costs()
@@ -225,28 +240,25 @@ impl<R: Recorder> Pass<'_, R> {
         else {
             return Pair::Apart;
         };
-        let mut start = state.free;
+        let mut start = tally.free();
         for op in [first, second] {
             let row = self.rows.of(op);
             let ready = self.ready(row, op);
             if ready == UNKNOWN {
-                state.waits_for = row.input + op.micro_batch.0;
-                return Pair::Blocked;
+                return Pair::Blocked(row.input + op.micro_batch.0);
             }
             start = start.max(ready);
         }
         let end = start + length.as_nanos();
-        state.tally.run(start, end);
-        state.free = end;
-        let mut parts = [(state.place, first), (state.place + 1, second)];
+        tally.run(start, end);
+        let mut parts = [(place, first), (place + 1, second)];
         // The activation goes first when both use one link.
         parts.sort_by_key(|&(_, op)| op.kind);
         for (place, op) in parts {
             self.ops.record(place, interval(start, end));
             self.deliver(self.rows.of(op), place, op, end, lengths);
         }
-        state.place += 2;
-        Pair::Ran
+        Pair::Ran(tally)
     }
 
     /// When the input of an operation is there: at once if it needs none.
@@ -255,7 +267,7 @@ impl<R: Recorder> Pass<'_, R> {
         if row.input == NONE {
             0
         } else {
-            self.state.slots[(row.input + op.micro_batch.0) as usize]
+            self.slots[(row.input + op.micro_batch.0) as usize]
         }
     }
 
@@ -267,24 +279,22 @@ impl<R: Recorder> Pass<'_, R> {
         }
         let mut arrival = end;
         if row.sends {
-            let free = if row.link == NONE {
-                0
-            } else {
-                self.state.link_free[row.link as usize]
-            };
-            let start = end.max(free);
+            let mut start = end;
+            if row.link != NONE {
+                start = end.max(self.link_free[row.link as usize]);
+            }
             arrival = start + lengths.message(place, op, row.message);
             if row.link != NONE {
-                self.state.link_free[row.link as usize] = arrival;
+                self.link_free[row.link as usize] = arrival;
             }
             self.messages.record(place, interval(start, arrival));
         }
         let slot = row.output + op.micro_batch.0;
-        self.state.slots[slot as usize] = arrival;
-        let receiver = &mut self.state.ranks[row.receiver as usize];
+        self.slots[slot as usize] = arrival;
+        let receiver = &mut self.ranks[row.receiver as usize];
         if receiver.waits_for == slot {
             receiver.waits_for = NONE;
-            self.state.work.push(row.receiver as u16);
+            self.work.push(row.receiver as u16);
         }
     }
 }

@@ -167,7 +167,7 @@ impl Setting<'_> {
             messages,
         };
         let mut queue = HeapQueue::new();
-        queue.schedule(Time::ZERO.after(setup)?, Class(0), Event::SetupDone);
+        queue.schedule(Time::ZERO.after(setup)?, Class(0), Event::Begin);
         run(&mut world, &mut queue)?;
         Ok(world.ranks)
     }

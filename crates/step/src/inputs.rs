@@ -1,7 +1,7 @@
 //! What a step is made of, checked once so that the loops need not check again.
 
 use pipestep_engine::Overflow;
-use pipestep_schedule::{MicroBatch, Op, Shape, Stage};
+use pipestep_schedule::{MicroBatch, Shape, Stage};
 
 use crate::Costs;
 
@@ -93,13 +93,16 @@ impl Inputs {
     /// # Errors
     /// [`InputError`] for lists of the wrong length and for sums past 63 bits.
     pub fn new(shape: Shape, costs: Costs) -> Result<Self, InputError> {
-        let length = |what, expected, found| match expected == found {
-            true => Ok(()),
-            false => Err(InputError::Length {
-                what,
-                expected,
-                found,
-            }),
+        let length = |what, expected, found| {
+            if expected == found {
+                Ok(())
+            } else {
+                Err(InputError::Length {
+                    what,
+                    expected,
+                    found,
+                })
+            }
         };
         length("costs by stage", shape.stages(), costs.stages.len())?;
         length("costs by rank", shape.ranks(), costs.ranks.len())?;
@@ -145,6 +148,16 @@ impl Inputs {
 const LARGEST: u128 = i64::MAX as u128;
 
 fn check_sums(shape: &Shape, costs: &Costs) -> Result<(), InputError> {
+    // How often the usual amount of a stage occurs, at most: once for each micro-batch, each by its factor.
+    let micro_batches = shape.micro_batches() as u32;
+    let scaled = |amount: u64| -> u128 {
+        if costs.micro_batch_scale.is_empty() {
+            return u128::from(amount) * u128::from(micro_batches);
+        }
+        (0..micro_batches)
+            .map(|i| u128::from(costs.scaled(amount, MicroBatch(i))))
+            .sum()
+    };
     let mut time = u128::from(costs.setup.as_nanos());
     let mut bytes = 0_u128;
     for (stage, cost) in costs.stages.iter().enumerate() {
@@ -156,54 +169,28 @@ fn check_sums(shape: &Shape, costs: &Costs) -> Result<(), InputError> {
                 saved,
             });
         }
-        let times = [
+        let ops = [
             cost.forward,
             cost.backward,
             cost.input_gradient,
             cost.weight_gradient,
         ];
-        let times = times
+        let messages = [cost.activation.time, cost.gradient.time];
+        time += ops
             .into_iter()
-            .chain([cost.activation.time, cost.gradient.time]);
-        let sizes = [
-            saved,
-            released.unsigned_abs(),
-            cost.workspace.get(),
-            2 * cost.activation.bytes.get().min(1 << 62),
-        ];
-        let sizes = sizes
-            .into_iter()
-            .chain([2 * cost.gradient.bytes.get().min(1 << 62)]);
-        let all = |amounts: Vec<u64>| -> u128 {
-            let scaled = |amount| match costs.micro_batch_scale.is_empty() {
-                true => u128::from(amount) * shape.micro_batches() as u128,
-                false => {
-                    let each = (0..shape.micro_batches() as u32).map(MicroBatch);
-                    each.map(|micro_batch| u128::from(costs.scaled(amount, micro_batch)))
-                        .sum()
-                }
-            };
-            amounts.into_iter().map(scaled).sum()
-        };
-        time += all(times.map(pipestep_engine::Duration::as_nanos).collect());
-        bytes += all(sizes.collect());
-        for op in [Op::forward(stage as u16, 0), Op::backward(stage as u16, 0)] {
-            debug_assert!(
-                costs
-                    .message(shape, op)
-                    .is_none_or(|(to, _)| to.index() < shape.stages())
-            );
-        }
+            .chain(messages)
+            .map(|length| scaled(length.as_nanos()))
+            .sum::<u128>();
+        // A message is held by its sender and by its receiver.
+        let buffers = 2 * (scaled(cost.activation.bytes.get()) + scaled(cost.gradient.bytes.get()));
+        bytes += scaled(saved) + scaled(released.unsigned_abs()) + scaled(cost.workspace.get()) + buffers;
     }
     for rank in &costs.ranks {
         let pair = rank.overlapped_pair.unwrap_or_default().as_nanos();
-        let pairs = u128::from(pair) * (shape.stages() * shape.micro_batches()) as u128;
-        time += u128::from(rank.update.as_nanos()) + pairs;
+        time += u128::from(rank.update.as_nanos()) + scaled(pair) * shape.stages() as u128;
         let held = rank.held;
-        bytes += [held.weights, held.gradients, held.optimizer, held.buckets]
-            .into_iter()
-            .map(|part| u128::from(part.get()))
-            .sum::<u128>();
+        let parts = [held.weights, held.gradients, held.optimizer, held.buckets];
+        bytes += parts.into_iter().map(|part| u128::from(part.get())).sum::<u128>();
     }
     for (what, sum) in [("times in ns", time), ("bytes", bytes)] {
         if sum > LARGEST {

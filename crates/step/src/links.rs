@@ -39,7 +39,7 @@ pub(crate) trait Transport {
     /// Lets every free link take one of the messages that wait for it.
     fn choose<R: Recorder>(&mut self, now: Time, queue: &mut HeapQueue<Event>, messages: &mut R);
 
-    /// The message of [`Event::MessageDone`] has arrived.
+    /// The message of [`Event::MessageEnds`] has arrived.
     fn end(&mut self, number: u32) -> Flight;
 }
 
@@ -147,7 +147,7 @@ impl Arbitrated {
         } else {
             self.under_way[number as usize] = (flight, link);
         }
-        queue.schedule(interval.end, Class(0), Event::MessageDone(number));
+        queue.schedule(interval.end, Class(0), Event::MessageEnds(number));
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct Row {
 /// The rows of a step, and how many slots and links they use.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
-    rows: Vec<Row>,
+    by_kind_and_stage: Vec<Row>,
     stages: usize,
     /// Size of the slot table.
     pub(crate) slots: usize,
@@ -60,7 +60,7 @@ impl Rows {
         }
         let numbers = links.numbers.len();
         Self {
-            rows,
+            by_kind_and_stage: rows,
             stages,
             slots: 2 * stages * shape.micro_batches(),
             links: numbers,
@@ -70,7 +70,7 @@ impl Rows {
     /// The row of an operation.
     #[inline]
     pub(crate) fn of(&self, op: Op) -> &Row {
-        &self.rows[op.kind as usize * self.stages + op.stage.index()]
+        &self.by_kind_and_stage[op.kind as usize * self.stages + op.stage.index()]
     }
 }
 

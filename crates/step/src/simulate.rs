@@ -59,11 +59,12 @@ pub fn simulate(inputs: &Inputs, plan: Plan) -> Result<Outcome, StepError> {
             )
         }
     };
-    let read: Vec<(Peak<ACCOUNTS>, MemoryCurve)> = memory(inputs, &record)?;
+    let read: Vec<(Peak<ACCOUNTS>, MemoryCurve)> =
+        memory(inputs, &record.orders, &record.ops, &record.messages)?;
     let (peaks, curves) = read.into_iter().unzip();
     let zero_transfer = zero_transfer_makespan(inputs, &record.orders)?;
     Ok(Outcome {
-        summary: summarize(inputs, times, peaks, zero_transfer),
+        summary: summarize(inputs, &times, peaks, zero_transfer),
         record,
         curves,
     })
@@ -94,9 +95,9 @@ pub fn summary(inputs: &Inputs, plan: Plan) -> Result<Summary, StepError> {
         messages,
         updates: times.updates.clone(),
     };
-    let read: Vec<(Peak<ACCOUNTS>, NoCurve)> = memory(inputs, &record)?;
+    let read: Vec<(Peak<ACCOUNTS>, NoCurve)> = memory(inputs, &record.orders, &record.ops, &record.messages)?;
     let peaks = read.into_iter().map(|(peak, _)| peak).collect();
-    Ok(summarize(inputs, times, peaks, zero_transfer))
+    Ok(summarize(inputs, &times, peaks, zero_transfer))
 }
 
 /// The makespan of the same orders with every transfer of length zero.
@@ -111,7 +112,7 @@ fn zero_transfer_makespan(inputs: &Inputs, orders: &Orders) -> Result<Time, Step
 
 fn summarize(
     inputs: &Inputs,
-    times: Times,
+    times: &Times,
     peaks: Vec<Peak<ACCOUNTS>>,
     zero_transfer_makespan: Time,
 ) -> Summary {

@@ -22,6 +22,12 @@ impl Tally {
         }
     }
 
+    /// From when the rank can run something more.
+    #[inline]
+    pub(crate) const fn free(self) -> u64 {
+        self.last_end
+    }
+
     /// An operation, or a pair that runs as one. Operations of a rank come in order.
     #[inline]
     pub(crate) fn run(&mut self, start: u64, end: u64) {

@@ -17,11 +17,11 @@ use crate::times::Tally;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
     /// Setup is over: every rank may begin.
-    SetupDone,
+    Begin,
     /// A rank's operation (or pair) is over.
-    RankDone(Rank),
+    RankEnds(Rank),
     /// A message has arrived; see [`crate::links`] for what the number means.
-    MessageDone(u32),
+    MessageEnds(u32),
 }
 
 /// An operation at its place in the timeline.
@@ -97,9 +97,9 @@ impl<R: Recorder, L: Lengths, T: Transport> World<HeapQueue<Event>> for StepWorl
     #[inline]
     fn handle(&mut self, now: Time, event: Event, _queue: &mut HeapQueue<Event>) -> Result<(), Overflow> {
         match event {
-            Event::SetupDone => self.awake.extend((0..self.ranks.len() as u16).rev().map(Rank)),
-            Event::RankDone(rank) => self.end_operation(now, rank),
-            Event::MessageDone(number) => {
+            Event::Begin => self.awake.extend((0..self.ranks.len() as u16).rev().map(Rank)),
+            Event::RankEnds(rank) => self.end_operation(now, rank),
+            Event::MessageEnds(number) => {
                 let flight = self.transport.end(number);
                 self.arrive(now, flight);
             }
@@ -227,14 +227,14 @@ impl<R: Recorder, L: Lengths, T: Transport> StepWorld<'_, R, L, T> {
         if let Some(second) = second {
             self.ops.record(second.place, interval);
         }
-        queue.schedule(interval.end, Class(0), Event::RankDone(rank));
+        queue.schedule(interval.end, Class(0), Event::RankEnds(rank));
     }
 
     /// Asks the policy for a rank's next operation, and for its partner if it comes as a pair.
     #[inline]
     fn ask(&mut self, rank: Rank) -> Option<(Placed, Option<Placed>)> {
         let ready = ReadyNow {
-            world_slots: &self.slots,
+            slots: &self.slots,
             rows: self.rows,
             finished: self.finished.as_deref(),
             inputs: self.inputs,
@@ -251,24 +251,22 @@ impl<R: Recorder, L: Lengths, T: Transport> StepWorld<'_, R, L, T> {
         if !op.paired {
             return Some((first, None));
         }
-        self.ask_partner(rank, first)
+        Some((first, self.ask_partner(rank)))
     }
 
-    /// The partner of a paired operation; `None` instead where the parts run on their own.
+    /// The partner of a paired operation; `None` where the parts run on their own.
     #[cold]
-    fn ask_partner(&mut self, rank: Rank, first: Placed) -> Option<(Placed, Option<Placed>)> {
-        if self.inputs.costs().ranks[rank.index()].overlapped_pair.is_none() {
-            return Some((first, None));
-        }
+    fn ask_partner(&mut self, rank: Rank) -> Option<Placed> {
+        self.inputs.costs().ranks[rank.index()].overlapped_pair?;
         let ready = ReadyNow {
-            world_slots: &self.slots,
+            slots: &self.slots,
             rows: self.rows,
             finished: self.finished.as_deref(),
             inputs: self.inputs,
         };
         match self.policy.next(rank, &ready) {
-            Choice::Run(op) => Some((first, Some(self.place(rank, op)))),
-            Choice::Wait | Choice::Done => Some((first, None)),
+            Choice::Run(op) => Some(self.place(rank, op)),
+            Choice::Wait | Choice::Done => None,
         }
     }
 
@@ -301,7 +299,7 @@ fn ready(slots: &[Time], rows: &Rows, op: Op) -> Time {
 
 /// The world as an online policy may see it.
 struct ReadyNow<'a> {
-    world_slots: &'a [Time],
+    slots: &'a [Time],
     rows: &'a Rows,
     finished: Option<&'a [u8]>,
     inputs: &'a Inputs,
@@ -317,6 +315,6 @@ impl Ready for ReadyNow<'_> {
             Kind::WeightGradient => 1 << Kind::InputGradient as u8,
         };
         let own = self.finished.is_none_or(|finished| finished[at] & needs == needs);
-        own && ready(self.world_slots, self.rows, op) != Time::MAX
+        own && ready(self.slots, self.rows, op) != Time::MAX
     }
 }

@@ -140,7 +140,7 @@ proptest! {
         let Some(outcome) = outcome(name, &inputs) else { return Ok(()) };
         let record = &outcome.record;
         let intervals = held(&inputs, record);
-        let peaks: Vec<(Peak<ACCOUNTS>, NoCurve)> = memory(&inputs, record).unwrap();
+        let peaks: Vec<(Peak<ACCOUNTS>, NoCurve)> = memory(&inputs, &record.orders, &record.ops, &record.messages).unwrap();
         for (rank, (peak, NoCurve)) in peaks.into_iter().enumerate() {
             let mine: Vec<_> = intervals.iter().filter(|held| held.0 == rank).collect();
             let level = |at: Time| mine.iter().filter(|(_, from, to, _)| *from <= at && at < *to).map(|held| held.3).sum::<i64>();

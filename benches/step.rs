@@ -1,0 +1,393 @@
+//! How fast a step is simulated, against the floor measured in the same run.
+//!
+//! One event is one forward, one backward or one message. The *floor* is one longest-path pass over an order that
+//! is already known to be topological: flat arrays, no queue, no record, and one counter of saved bytes a rank with
+//! its peak. Every variant gives the same makespan.
+//!
+//! `cargo bench --bench step` prints criterion's times; `cargo bench --bench step -- --ratios` prints one table
+//! of ns per event and ratios to the floor (best of interleaved batches, which a noisy machine needs).
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use criterion::{BatchSize, Criterion, Throughput};
+use pipestep::engine::{Bytes, Duration, NoCurve, NoRecord, Peak, Timeline};
+use pipestep::schedule::{Kind, Options, Orders, Plan, Rank, Shape, find};
+use pipestep::step::{
+    ACCOUNTS, Costs, Dataflow, FifoStep, Inputs, MemoryCurve, Message, MessageMode, RankCost, StageCost,
+    memory, run_orders,
+};
+
+/// The sizes of `docs/performance.md`: ranks, micro-batches, chunks.
+const SIZES: [(u64, u64, u64); 4] = [(8, 64, 1), (16, 1024, 1), (16, 256, 4), (64, 4096, 1)];
+
+/// One step with jittered costs, so that few events tie.
+struct Case {
+    name: String,
+    inputs: Inputs,
+    orders: Orders,
+    events: u64,
+    floor: Floor,
+}
+
+impl Case {
+    fn new((ranks, micro_batches, chunks): (u64, u64, u64)) -> Self {
+        let schedule = schedule_for(chunks);
+        let shape =
+            Shape::new(ranks, chunks, micro_batches, schedule.entry().placement).expect("a legal shape");
+        let inputs = Inputs::new(shape.clone(), costs(&shape, chunks)).expect("small costs");
+        let orders = build_orders(&inputs, chunks);
+        let events = orders.all().len() as u64 + 2 * shape.messages();
+        let floor = Floor::new(&inputs, &orders);
+        Self {
+            name: format!("p{ranks} m{micro_batches} v{chunks}"),
+            inputs,
+            orders,
+            events,
+            floor,
+        }
+    }
+}
+
+fn schedule_for(chunks: u64) -> &'static dyn pipestep::schedule::Schedule {
+    find(if chunks == 1 { "1f1b" } else { "interleaved" }).expect("it is in the registry")
+}
+
+fn build_orders(inputs: &Inputs, chunks: u64) -> Orders {
+    let weights = inputs.costs().weights(inputs.shape(), None);
+    match schedule_for(chunks).plan(inputs.shape(), &weights, &Options::default()) {
+        Ok(Plan::Fixed(orders)) => orders,
+        _ => unreachable!("both schedules are fixed and take these shapes"),
+    }
+}
+
+/// 10 and 20 ms over the chunks, messages of 1.2 and 1.3 ms, each with up to 0.1 ms of jitter; activations of
+/// 12 MB with buffers of 1 and 2 MB.
+fn costs(shape: &Shape, chunks: u64) -> Costs {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut jitter = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % 100_000
+    };
+    let mut time = |base: u64| Duration::from_nanos(base + jitter());
+    let stages = (0..shape.stages()).map(|_| StageCost {
+        forward: time(10_000_000 / chunks),
+        backward: time(20_000_000 / chunks),
+        input_gradient: time(10_000_000 / chunks),
+        layers: 1,
+        saved: Bytes::new(12_000_000 / chunks),
+        activation: Message {
+            time: time(1_200_000),
+            bytes: Bytes::new(1_000_000),
+        },
+        gradient: Message {
+            time: time(1_300_000),
+            bytes: Bytes::new(2_000_000),
+        },
+        ..StageCost::default()
+    });
+    Costs {
+        stages: stages.collect(),
+        ranks: vec![RankCost::default(); shape.ranks()],
+        ..Costs::default()
+    }
+}
+
+/// The floor: a topological order of operations over flat arrays.
+struct Floor {
+    /// Per operation in a topological order: its rank, input slot, output slot and row.
+    steps: Vec<FloorStep>,
+    rows: Vec<FloorRow>,
+    slots: usize,
+    ranks: usize,
+}
+
+#[derive(Clone, Copy)]
+struct FloorStep {
+    row: u16,
+    micro_batch: u16,
+}
+
+#[derive(Clone, Copy)]
+struct FloorRow {
+    duration: u64,
+    message: u64,
+    rank: u32,
+    input: u32,
+    output: u32,
+    link: u32,
+    /// Saved bytes: added at the start, so negative (and late by one operation) for a backward.
+    saved: i64,
+}
+
+impl Floor {
+    /// Slot 0 is always ready (0) and slot 1 takes results that nobody needs.
+    fn new(inputs: &Inputs, orders: &Orders) -> Self {
+        let (shape, costs) = (inputs.shape(), inputs.costs());
+        let (stages, m) = (shape.stages() as u32, shape.micro_batches() as u32);
+        let slot = |gradient: u32, stage: u32| 2 * m + (gradient * stages + stage) * m;
+        let row = |gradient: u32, stage: u32| {
+            let s = pipestep::schedule::Stage(stage as u16);
+            let (cost, rank) = (&costs.stages[stage as usize], shape.rank_of(s));
+            let (duration, sent, from, to) = if gradient == 0 {
+                (
+                    cost.forward,
+                    cost.activation.time,
+                    shape.previous(s),
+                    shape.next(s),
+                )
+            } else {
+                (
+                    cost.backward,
+                    cost.gradient.time,
+                    shape.next(s),
+                    shape.previous(s),
+                )
+            };
+            FloorRow {
+                duration: duration.as_nanos(),
+                message: to.map_or(0, |_| sent.as_nanos()),
+                rank: u32::from(rank.0),
+                input: from.map_or(0, |_| slot(gradient, stage)),
+                output: to.map_or(m, |to| slot(gradient, u32::from(to.0))),
+                saved: if gradient == 0 { 1 } else { -1 } * cost.saved.get() as i64,
+                link: to.map_or(0, |to| {
+                    1 + u32::from(rank.0) * shape.ranks() as u32 + u32::from(shape.rank_of(to).0)
+                }),
+            }
+        };
+        let rows = (0..2)
+            .flat_map(|g| (0..stages).map(move |s| (g, s)))
+            .map(|(g, s)| row(g, s))
+            .collect();
+        let mut ops = Timeline::new(orders.all().len());
+        let mut sent = Timeline::new(orders.all().len());
+        run_orders(inputs, orders, MessageMode::Folded, &mut ops, &mut sent).expect("the orders run");
+        let mut by_start: Vec<usize> = (0..orders.all().len()).collect();
+        by_start.sort_by_key(|&place| (ops.get(place).start, place));
+        let step = |place: usize| {
+            let op = orders.all()[place];
+            let gradient = u16::from(op.kind != Kind::Forward);
+            FloorStep {
+                row: gradient * stages as u16 + op.stage.0,
+                micro_batch: op.micro_batch.0 as u16,
+            }
+        };
+        let steps = by_start.into_iter().map(step).collect();
+        Self {
+            steps,
+            rows,
+            slots: (2 * m + 2 * stages * m) as usize,
+            ranks: shape.ranks(),
+        }
+    }
+
+    /// The makespan.
+    fn run(&self, memory: &mut FloorMemory) -> u64 {
+        memory.slots.clear();
+        memory.slots.resize(self.slots, 0);
+        memory.free.clear();
+        memory.free.resize(self.ranks, 0);
+        memory.held.clear();
+        memory.held.resize(self.ranks, (0, 0));
+        memory.links.clear();
+        memory.links.resize(1 + self.ranks * self.ranks, 0);
+        for step in &self.steps {
+            let row = &self.rows[step.row as usize];
+            let mb = u32::from(step.micro_batch);
+            let start = memory.free[row.rank as usize].max(memory.slots[(row.input + mb) as usize]);
+            let end = start + row.duration;
+            let (level, peak) = &mut memory.held[row.rank as usize];
+            *level += row.saved;
+            *peak = (*peak).max(*level);
+            memory.free[row.rank as usize] = end;
+            let arrival = end.max(memory.links[row.link as usize]) + row.message;
+            memory.links[row.link as usize] = arrival;
+            memory.slots[(row.output + mb) as usize] = arrival;
+            memory.slots[mb as usize] = 0;
+        }
+        black_box(&memory.held);
+        memory.free.iter().copied().max().unwrap_or(0)
+    }
+}
+
+#[derive(Default)]
+struct FloorMemory {
+    slots: Vec<u64>,
+    free: Vec<u64>,
+    links: Vec<u64>,
+    held: Vec<(i64, i64)>,
+}
+
+/// What is measured, each returning the makespan in ns.
+type Variant = (&'static str, Box<dyn FnMut(&Case) -> u64>);
+
+fn variants() -> Vec<Variant> {
+    let mut floor = FloorMemory::default();
+    let mut pass = Dataflow::new();
+    let mut built = Dataflow::new();
+    let mut peaks = Dataflow::new();
+    let (mut peak_spans, mut spans, mut curves) =
+        (Recorded::default(), Recorded::default(), Recorded::default());
+    vec![
+        ("floor", Box::new(move |case| case.floor.run(&mut floor))),
+        (
+            "dataflow, times",
+            Box::new(move |case| dataflow(&mut pass, case, &case.orders)),
+        ),
+        (
+            "dataflow, order built",
+            Box::new(move |case| {
+                let chunks = case.inputs.shape().chunks() as u64;
+                dataflow(&mut built, case, &build_orders(&case.inputs, chunks))
+            }),
+        ),
+        (
+            "dataflow, exact peaks",
+            Box::new(move |case| dataflow_peaks(&mut peaks, &mut peak_spans, case)),
+        ),
+        (
+            "events, times",
+            Box::new(|case| {
+                let how = MessageMode::Folded;
+                let times = run_orders(&case.inputs, &case.orders, how, &mut NoRecord, &mut NoRecord);
+                times.expect("the orders run").makespan.as_nanos()
+            }),
+        ),
+        (
+            "events, spans",
+            Box::new(move |case| event_record(&mut spans, case)),
+        ),
+        (
+            "events, spans and memory",
+            Box::new(move |case| event_curves(&mut curves, case)),
+        ),
+        (
+            "events, messages as events",
+            Box::new(|case| {
+                let how = MessageMode::Events;
+                let times = run_orders(&case.inputs, &case.orders, how, &mut NoRecord, &mut NoRecord);
+                times.expect("the orders run").makespan.as_nanos()
+            }),
+        ),
+    ]
+}
+
+fn dataflow(pass: &mut Dataflow, case: &Case, orders: &Orders) -> u64 {
+    let step = FifoStep::new(&case.inputs).expect("directional links, first come first served");
+    pass.run(step, orders, &mut NoRecord, &mut NoRecord)
+        .expect("the orders run")
+        .makespan
+        .as_nanos()
+}
+
+fn dataflow_peaks(pass: &mut Dataflow, record: &mut Recorded, case: &Case) -> u64 {
+    let step = FifoStep::new(&case.inputs).expect("directional links, first come first served");
+    record.reset(case);
+    let Recorded { ops, messages } = record;
+    let times = pass
+        .run(step, &case.orders, ops, messages)
+        .expect("the orders run");
+    let read: Vec<(Peak<ACCOUNTS>, NoCurve)> =
+        memory(&case.inputs, &case.orders, ops, messages).expect("ledgers balance");
+    black_box(&read);
+    times.makespan.as_nanos()
+}
+
+/// Every span of a step; its memory is kept from one run to the next.
+#[derive(Default)]
+struct Recorded {
+    ops: Timeline,
+    messages: Timeline,
+}
+
+impl Recorded {
+    fn reset(&mut self, case: &Case) {
+        self.ops.reset(case.orders.all().len());
+        self.messages.reset(case.orders.all().len());
+    }
+}
+
+fn event_record(record: &mut Recorded, case: &Case) -> u64 {
+    record.reset(case);
+    let Recorded { ops, messages } = record;
+    let times = run_orders(&case.inputs, &case.orders, MessageMode::Folded, ops, messages);
+    times.expect("the orders run").makespan.as_nanos()
+}
+
+fn event_curves(record: &mut Recorded, case: &Case) -> u64 {
+    let makespan = event_record(record, case);
+    let Recorded { ops, messages } = record;
+    let read: Vec<(Peak<ACCOUNTS>, MemoryCurve)> =
+        memory(&case.inputs, &case.orders, ops, messages).expect("ledgers balance");
+    black_box(&read);
+    makespan
+}
+
+/// Prints ns per event and ratios to the floor: variants in turn, the best of each batch, the median of rounds.
+fn print_ratios() {
+    let mut variants = variants();
+    for size in SIZES {
+        let case = Case::new(size);
+        let repeat = (400_000 / case.events).clamp(1, 200) as usize;
+        let expected = variants[0].1(&case);
+        let mut best = vec![Vec::new(); variants.len()];
+        for _round in 0..5 {
+            let mut round = vec![f64::INFINITY; variants.len()];
+            for _batch in 0..8 {
+                for (index, (name, run)) in variants.iter_mut().enumerate() {
+                    let begin = Instant::now();
+                    for _ in 0..repeat {
+                        assert_eq!(black_box(run(&case)), expected, "{name}");
+                    }
+                    let nanos = begin.elapsed().as_nanos() as f64 / (repeat as u64 * case.events) as f64;
+                    round[index] = round[index].min(nanos);
+                }
+            }
+            best.iter_mut().zip(round).for_each(|(all, one)| all.push(one));
+        }
+        let medians: Vec<f64> = best
+            .iter_mut()
+            .map(|all| {
+                all.sort_by(f64::total_cmp);
+                all[2]
+            })
+            .collect();
+        println!("{} ({} events)", case.name, case.events);
+        for ((name, _), nanos) in variants.iter().zip(&medians) {
+            println!(
+                "  {name:28} {nanos:7.2} ns/event  {:6.2} x floor",
+                nanos / medians[0]
+            );
+        }
+    }
+}
+
+fn criterion_benches(criterion: &mut Criterion) {
+    for size in SIZES {
+        let case = Case::new(size);
+        let mut group = criterion.benchmark_group(&case.name);
+        group
+            .throughput(Throughput::Elements(case.events))
+            .sample_size(10);
+        for (name, mut run) in variants() {
+            group.bench_function(name, |bencher| {
+                bencher.iter_batched(|| (), |()| run(&case), BatchSize::PerIteration)
+            });
+        }
+        group.finish();
+    }
+}
+
+fn main() {
+    let _ = Rank(0);
+    if std::env::args().any(|argument| argument == "--ratios") {
+        print_ratios();
+    } else {
+        let mut criterion = Criterion::default().configure_from_args();
+        criterion_benches(&mut criterion);
+        criterion.final_summary();
+    }
+}
