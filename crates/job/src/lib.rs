@@ -40,16 +40,21 @@
 //!
 //! Deliberately absent: what a step consists of (`pipestep-step`), TOML, files, printing, threads.
 
+mod causes;
 mod check;
+pub mod closed_form;
 mod error;
 mod inputs;
 mod outcome;
 mod progress;
 mod ratio;
+mod replicas;
 mod spread;
+mod storage;
 mod warning;
 mod world;
 
+pub use causes::{FAILURE_PRESETS, FailurePreset, LLAMA3};
 pub use error::{InputError, JobError};
 pub use inputs::{
     Backlog, Cause, Checkpoint, FaultSource, Faults, JobInputs, Mode, NearTier, Recovery, Requests,
@@ -60,6 +65,8 @@ pub use outcome::{
     Newest, Place, SaveTotals, Span,
 };
 pub use ratio::Ratio;
+pub use replicas::{Estimate, PERCENTILES, RunsSummary};
 pub use spread::Spread;
+pub use storage::{STORAGE_PRESETS, StoragePreset, storage_preset};
 pub use warning::Warning;
 pub use world::simulate;

@@ -57,7 +57,7 @@ impl Saver<'_> {
             self.newest_near = None;
         }
         let (point, place) = match self.newest_near {
-            Some(near) if near.work > self.newest_far.work => (near, Place::Near),
+            Some(near) if near.work >= self.newest_far.work => (near, Place::Near),
             _ => (self.newest_far, Place::Far),
         };
         self.near_since_far = point.near_since_far;

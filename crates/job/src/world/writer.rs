@@ -85,6 +85,10 @@ impl Saver<'_> {
             Place::Near => self.newest_near = Some(snapshot.point),
             Place::Far => {
                 self.newest_far = snapshot.point;
+                if self.checkpoint.near.is_some() && self.checkpoint.mode == Mode::Sync {
+                    // What goes to the far place synchronously is at the near one as well.
+                    self.newest_near = Some(snapshot.point);
+                }
                 self.totals.count_durable(now.since(snapshot.point.capture));
             }
         }

@@ -4,4 +4,6 @@
 
 mod checkpoints;
 mod faults;
+mod formulas;
+mod random;
 mod support;
