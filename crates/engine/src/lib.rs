@@ -46,15 +46,17 @@ mod ledger;
 mod queue;
 mod random;
 mod resource;
+mod shared;
 mod time;
 mod timeline;
 mod world;
 
 pub use bytes::{Bytes, Rate};
-pub use ledger::{Curve, Ledger, LedgerError, Level, NoCurve, Peak};
+pub use ledger::{Changes, Curve, Ledger, LedgerError, Level, NoCurve, Peak};
 pub use queue::{Class, EventId, EventQueue, HeapQueue, MovingQueue};
 pub use random::Streams;
 pub use resource::Serial;
+pub use shared::Shared;
 pub use time::{Duration, Overflow, Time};
 pub use timeline::{Interval, NoRecord, Recorder, Timeline};
 pub use world::{World, run};

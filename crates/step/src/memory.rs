@@ -171,7 +171,7 @@ impl Reader<'_> {
                     -scaled(self.sizes.consumed(op)),
                 );
                 if let Some((_, bytes)) = self.sizes.sent(op) {
-                    run.push(ran.end, Account::SendBuffers, scaled(bytes));
+                    run.push(ran.end, Account::SendBuffers, self.scaled(bytes, op));
                 }
             }
         }
