@@ -37,15 +37,7 @@ struct MemoryRow {
 /// # Errors
 /// Whatever the writer reports.
 pub fn write_events(events: &[Event], to: impl Write) -> io::Result<()> {
-    const HEADER: [&str; 7] = [
-        "rank",
-        "kind",
-        "stage",
-        "micro_batch",
-        "start_ns",
-        "end_ns",
-        "peer",
-    ];
+    const HEADER: [&str; 7] = ["rank", "kind", "stage", "micro_batch", "start_ns", "end_ns", "peer"];
     let rows = events.iter().map(|event| EventRow {
         rank: event.rank.0,
         kind: event.kind.letter(),
@@ -64,10 +56,7 @@ pub fn write_events(events: &[Event], to: impl Write) -> io::Result<()> {
 /// # Errors
 /// Whatever the writer reports.
 pub fn write_memory(curves: &[MemoryCurve], to: impl Write) -> io::Result<()> {
-    let rows = curves
-        .iter()
-        .enumerate()
-        .flat_map(|(rank, curve)| changes(rank, curve));
+    let rows = curves.iter().enumerate().flat_map(|(rank, curve)| changes(rank, curve));
     write_rows(&["rank", "time_ns", "account", "bytes"], rows, to)
 }
 
@@ -76,13 +65,12 @@ fn changes(rank: usize, curve: &MemoryCurve) -> impl Iterator<Item = MemoryRow> 
     curve.iter().flat_map(move |level| {
         let last = std::mem::replace(&mut before, level.accounts);
         let held = Account::ALL.into_iter().zip(last.into_iter().zip(level.accounts));
-        held.filter(|(_, (last, now))| last != now)
-            .map(move |(account, (_, now))| MemoryRow {
-                rank,
-                time_ns: level.at.as_nanos(),
-                account: account.name(),
-                bytes: now.get(),
-            })
+        held.filter(|(_, (last, now))| last != now).map(move |(account, (_, now))| MemoryRow {
+            rank,
+            time_ns: level.at.as_nanos(),
+            account: account.name(),
+            bytes: now.get(),
+        })
     })
 }
 
@@ -176,10 +164,7 @@ mod tests {
     #[test]
     fn files_without_rows_have_their_header() {
         assert_eq!(text(|to| write_memory(&[], to)), "rank,time_ns,account,bytes\n");
-        assert_eq!(
-            text(|to| write_events(&[], to)),
-            "rank,kind,stage,micro_batch,start_ns,end_ns,peer\n"
-        );
+        assert_eq!(text(|to| write_events(&[], to)), "rank,kind,stage,micro_batch,start_ns,end_ns,peer\n");
     }
 
     /// A pipe whose reader has gone.

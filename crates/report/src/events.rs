@@ -160,13 +160,9 @@ mod tests {
         assert_eq!(EventKind::ALL.map(count), [64, 64, 0, 0, 4, 56, 56]);
         assert!(events.is_sorted_by_key(|e| (e.start, e.rank, e.kind, e.stage, e.micro_batch)));
         // Chunk 1 of rank 3's next stage is none; the wrap-around goes from rank 3 to rank 0.
-        let wrap = events
-            .iter()
-            .find(|e| e.kind == EventKind::Activation && e.stage == Some(Stage(3)));
+        let wrap = events.iter().find(|e| e.kind == EventKind::Activation && e.stage == Some(Stage(3)));
         assert_eq!(wrap.map(|e| (e.rank, e.peer)), Some((Rank(3), Some(Rank(0)))));
-        let back = events
-            .iter()
-            .find(|e| e.kind == EventKind::Gradient && e.stage == Some(Stage(4)));
+        let back = events.iter().find(|e| e.kind == EventKind::Gradient && e.stage == Some(Stage(4)));
         assert_eq!(back.map(|e| (e.rank, e.peer)), Some((Rank(0), Some(Rank(3)))));
     }
 
@@ -175,11 +171,7 @@ mod tests {
         let mut sample = Sample::new("1f1b", 2, 1, 2);
         sample.outcome.record.updates[1].end = sample.outcome.record.updates[1].start;
         let events = events(&sample.shape, &sample.outcome.record);
-        let updates: Vec<_> = events
-            .iter()
-            .filter(|e| e.kind == EventKind::Update)
-            .map(|e| e.rank)
-            .collect();
+        let updates: Vec<_> = events.iter().filter(|e| e.kind == EventKind::Update).map(|e| e.rank).collect();
         assert_eq!(updates, [Rank(0)]);
     }
 }

@@ -6,11 +6,18 @@
 //!
 //! Deliberately absent: files, the terminal, arguments, and the scenario (names come in as [`Labels`]).
 
+mod axes;
 mod csv;
 mod events;
+mod font;
+mod gantt;
+#[cfg(test)]
+mod layout_tests;
+mod memory_curve;
 mod pareto;
 mod picture;
 mod result;
+mod rows;
 mod table;
 #[cfg(test)]
 mod testing;
@@ -21,6 +28,8 @@ mod view;
 
 pub use csv::{write_events, write_memory};
 pub use events::{Event, EventKind, events};
+pub use gantt::{GanttPanel, gantt};
+pub use memory_curve::{MemoryPanel, memory_curves};
 pub use pareto::pareto_front;
 pub use picture::{Picture, PictureError};
 pub use result::{BubbleResult, MessagesResult, RankResult, ResultFile, SCHEMA, StepResult};

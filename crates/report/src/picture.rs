@@ -4,19 +4,16 @@
 //! become pixels and vectors, tests can ask whether a label leaves the picture or covers another one, and
 //! nothing half-drawn can reach a file: encoding returns bytes or an error.
 
-use std::sync::OnceLock;
-
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use crate::font::{FAMILY, load_font, text_width};
 use crate::theme::Colour;
 
 /// Device pixels per point: text and bars stay sharp on dense screens and in print.
 pub(crate) const SCALE: f64 = 2.0;
 /// The largest side of a picture in points.
 const LARGEST_SIDE: u32 = 8_000;
-/// The family under which the embedded font is known, and which an SVG names for its viewer to fill.
-const FAMILY: &str = "sans-serif";
 
 /// Why a picture could not be encoded.
 #[derive(Debug, thiserror::Error)]
@@ -54,17 +51,9 @@ pub(crate) enum Shape {
     /// A filled rectangle: left, top, right, bottom.
     Box { corners: [f64; 4], fill: Colour },
     /// Straight lines from point to point.
-    Path {
-        points: Vec<(f64, f64)>,
-        width: f64,
-        colour: Colour,
-    },
+    Path { points: Vec<(f64, f64)>, width: f64, colour: Colour },
     /// A filled circle.
-    Dot {
-        centre: (f64, f64),
-        radius: f64,
-        fill: Colour,
-    },
+    Dot { centre: (f64, f64), radius: f64, fill: Colour },
     /// One line of text, centred on `at` vertically.
     Text(Text),
 }
@@ -72,7 +61,7 @@ pub(crate) enum Shape {
 /// One line of text.
 #[derive(Clone, Debug)]
 pub(crate) struct Text {
-    pub(crate) text: String,
+    pub(crate) words: String,
     pub(crate) at: (f64, f64),
     pub(crate) size: f64,
     pub(crate) across: Across,
@@ -92,11 +81,7 @@ pub struct Picture {
 impl Picture {
     /// An empty white picture, measured in points.
     pub(crate) fn new(width: u32, height: u32) -> Self {
-        Self {
-            width,
-            height,
-            shapes: Vec::new(),
-        }
+        Self { width, height, shapes: Vec::new() }
     }
 
     /// Points across and down. A PNG has twice as many pixels either way.
@@ -111,11 +96,7 @@ impl Picture {
 
     /// Straight lines from point to point.
     pub(crate) fn path(&mut self, points: Vec<(f64, f64)>, width: f64, colour: Colour) {
-        self.shapes.push(Shape::Path {
-            points,
-            width,
-            colour,
-        });
+        self.shapes.push(Shape::Path { points, width, colour });
     }
 
     /// The same, dashed.
@@ -139,15 +120,8 @@ impl Picture {
         across: Across,
         colour: Colour,
     ) {
-        let text = text.into();
-        self.shapes.push(Shape::Text(Text {
-            text,
-            at,
-            size,
-            across,
-            colour,
-            upwards: false,
-        }));
+        let words = text.into();
+        self.shapes.push(Shape::Text(Text { words, at, size, across, colour, upwards: false }));
     }
 
     /// A line of text that reads upwards, centred on `at`.
@@ -158,15 +132,8 @@ impl Picture {
         size: f64,
         colour: Colour,
     ) {
-        let (text, across) = (text.into(), Across::Middle);
-        self.shapes.push(Shape::Text(Text {
-            text,
-            at,
-            size,
-            across,
-            colour,
-            upwards: true,
-        }));
+        let (words, across) = (text.into(), Across::Middle);
+        self.shapes.push(Shape::Text(Text { words, at, size, across, colour, upwards: true }));
     }
 
     /// Everything drawn so far.
@@ -221,7 +188,9 @@ impl Picture {
         if !allowed.contains(&width) || !allowed.contains(&height) {
             return Err(PictureError::Size { width, height });
         }
-        load_font()?;
+        if !load_font() {
+            return Err(PictureError::Font);
+        }
         Ok((width * SCALE as u32, height * SCALE as u32))
     }
 
@@ -245,21 +214,14 @@ fn draw_shape<B: DrawingBackend>(
     by_segment: bool,
 ) -> Result<(), PictureError> {
     let done = match shape {
-        Shape::Box {
-            corners: [left, top, right, bottom],
-            fill,
-        } => {
+        Shape::Box { corners: [left, top, right, bottom], fill } => {
             let (left, top) = device((*left, *top));
             let (right, bottom) = device((*right, *bottom));
             // What is narrower than a pixel still shows.
             let corner = (right.max(left + 1), bottom.max(top + 1));
             area.draw(&Rectangle::new([(left, top), corner], rgb(*fill).filled()))
         }
-        Shape::Path {
-            points,
-            width,
-            colour,
-        } => {
+        Shape::Path { points, width, colour } => {
             let style = rgb(*colour).stroke_width((width * SCALE).round().max(1.0) as u32);
             let points: Vec<_> = points.iter().copied().map(device).collect();
             if !by_segment {
@@ -282,12 +244,11 @@ fn draw_shape<B: DrawingBackend>(
             if text.upwards {
                 font = font.transform(FontTransform::Rotate270);
             }
+            // The bitmap backend centres a line that is a little higher than its letters.
+            let lower = if by_segment && !text.upwards { text.size * 0.07 } else { 0.0 };
+            let at = device((text.at.0, text.at.1 + lower));
             let style = font.color(&rgb(text.colour)).pos(Pos::new(across, VPos::Center));
-            area.draw(&plotters::element::Text::new(
-                text.text.as_str(),
-                device(text.at),
-                style,
-            ))
+            area.draw(&plotters::element::Text::new(text.words.as_str(), at, style))
         }
     };
     done.map_err(draw_error)
@@ -296,7 +257,7 @@ fn draw_shape<B: DrawingBackend>(
 impl Text {
     /// The box that the text covers: left, top, right, bottom.
     pub(crate) fn extent(&self) -> [f64; 4] {
-        let (long, thick) = (text_width(&self.text, self.size), self.size * 0.8);
+        let (long, thick) = (text_width(&self.words, self.size), self.size * 0.8);
         let (x, y) = self.at;
         if self.upwards {
             return [x - thick / 2.0, y - long / 2.0, x + thick / 2.0, y + long / 2.0];
@@ -308,32 +269,6 @@ impl Text {
         };
         [left, y - thick / 2.0, left + long, y + thick / 2.0]
     }
-}
-
-/// How long a line of text is, in points.
-pub(crate) fn text_width(text: &str, size: f64) -> f64 {
-    if load_font().is_err() {
-        return 0.6 * size * text.chars().count() as f64;
-    }
-    let font = (FAMILY, size * SCALE).into_font();
-    font.box_size(text)
-        .map_or(0.0, |(width, _)| f64::from(width) / SCALE)
-}
-
-/// The text, cut at the end with an ellipsis where it is longer than `room`.
-pub(crate) fn shortened(text: &str, size: f64, room: f64) -> String {
-    if text_width(text, size) <= room {
-        return text.to_owned();
-    }
-    let mut kept: Vec<char> = text.chars().collect();
-    while !kept.is_empty() {
-        kept.pop();
-        let cut = kept.iter().collect::<String>().trim_end().to_owned() + "…";
-        if text_width(&cut, size) <= room {
-            return cut;
-        }
-    }
-    String::new()
 }
 
 /// The pieces of a path that a dashed line shows.
@@ -378,19 +313,9 @@ fn rgb(Colour(red, green, blue): Colour) -> RGBColor {
     RGBColor(red, green, blue)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "what `map_err` hands over")]
 fn draw_error<E: std::error::Error + Send + Sync>(error: DrawingAreaErrorKind<E>) -> PictureError {
     PictureError::Draw(error.to_string())
-}
-
-/// Gives plotters the embedded font, once: it must not depend on what fonts a machine has.
-fn load_font() -> Result<(), PictureError> {
-    static LOADED: OnceLock<bool> = OnceLock::new();
-    let load = || plotters::style::register_font(FAMILY, FontStyle::Normal, notosans::REGULAR_TTF).is_ok();
-    if *LOADED.get_or_init(load) {
-        Ok(())
-    } else {
-        Err(PictureError::Font)
-    }
 }
 
 #[cfg(test)]
@@ -407,10 +332,7 @@ mod tests {
         let reader = png::Decoder::new(std::io::Cursor::new(&png)).read_info().unwrap();
         assert_eq!((reader.info().width, reader.info().height), (240, 80));
         let svg = picture.to_svg().unwrap();
-        assert!(
-            svg.starts_with("<svg width=\"120\" height=\"40\" viewBox=\"0 0 240 80\""),
-            "{svg}"
-        );
+        assert!(svg.starts_with("<svg width=\"120\" height=\"40\" viewBox=\"0 0 240 80\""), "{svg}");
         assert!(
             svg.contains("sans-serif") && svg.contains("&lt;7 µs &amp; 8&gt;") && svg.ends_with("</svg>\n")
         );
@@ -430,21 +352,8 @@ mod tests {
 
     #[test]
     fn absurd_sizes_are_refused() {
-        assert!(matches!(
-            Picture::new(0, 10).to_png(),
-            Err(PictureError::Size { .. })
-        ));
-        assert!(matches!(
-            Picture::new(10, 100_000).to_svg(),
-            Err(PictureError::Size { .. })
-        ));
-    }
-
-    #[test]
-    fn long_texts_are_cut_to_their_room() {
-        let cut = shortened("a name that nobody can read in a hurry", 12.0, 100.0);
-        assert!(cut.ends_with('…') && text_width(&cut, 12.0) <= 100.0, "{cut}");
-        assert_eq!(shortened("short", 12.0, 100.0), "short");
+        assert!(matches!(Picture::new(0, 10).to_png(), Err(PictureError::Size { .. })));
+        assert!(matches!(Picture::new(10, 100_000).to_svg(), Err(PictureError::Size { .. })));
     }
 
     #[test]

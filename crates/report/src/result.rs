@@ -110,13 +110,7 @@ pub struct RankResult {
 impl ResultFile {
     /// A result with no part yet.
     pub fn new(name: impl Into<String>) -> Self {
-        Self {
-            schema: SCHEMA,
-            name: name.into(),
-            step: None,
-            job: None,
-            rl: None,
-        }
+        Self { schema: SCHEMA, name: name.into(), step: None, job: None, rl: None }
     }
 
     /// The JSON text, indented, with a newline at the end.
@@ -153,9 +147,7 @@ impl StepResult {
                 backward: summary.messages.backward,
                 bytes: summary.messages.bytes.get(),
             },
-            per_rank: ranks
-                .map(|(rank, outcome)| RankResult::new(view, rank, outcome))
-                .collect(),
+            per_rank: ranks.map(|(rank, outcome)| RankResult::new(view, rank, outcome)).collect(),
         }
     }
 }
@@ -170,9 +162,7 @@ impl RankResult {
             idle_ns: outcome.idle.as_nanos(),
             peak_bytes: outcome.peak.bytes.get(),
             peak_at_ns: outcome.peak.at.since(Time::ZERO).as_nanos(),
-            peak_by_account: shown
-                .map(|(account, bytes)| (account.name(), bytes.get()))
-                .collect(),
+            peak_by_account: shown.map(|(account, bytes)| (account.name(), bytes.get())).collect(),
             fits: view.rank_fits(rank),
         }
     }
@@ -203,22 +193,13 @@ mod tests {
         assert_eq!(json["schema"], "pipestep-result-1");
         let step = &json["step"];
         let at = |key: &str| step[key].as_u64().unwrap();
-        assert_eq!(
-            (at("makespan_ns"), at("gradient_ready_ns")),
-            (347_000_000, 346_000_000)
-        );
+        assert_eq!((at("makespan_ns"), at("gradient_ready_ns")), (347_000_000, 346_000_000));
         assert_eq!((at("ranks"), at("chunks"), at("micro_batches")), (4, 1, 8));
-        assert_eq!(
-            step["messages"],
-            serde_json::json!({"forward": 24, "backward": 24, "bytes": 75_497_472})
-        );
+        assert_eq!(step["messages"], serde_json::json!({"forward": 24, "backward": 24, "bytes": 75_497_472}));
         let rate = step["bubble"]["over_ideal"].as_f64().unwrap();
         assert!((rate - 106.0 / 240.0).abs() < 1e-12);
         let rank = &step["per_rank"][3];
-        assert_eq!(
-            (&rank["busy_ns"], &rank["idle_ns"]),
-            (&240_000_000.into(), &106_000_000.into())
-        );
+        assert_eq!((&rank["busy_ns"], &rank["idle_ns"]), (&240_000_000.into(), &106_000_000.into()));
         assert_eq!(rank["peak_by_account"]["activations"], 320_804_352);
         assert_eq!((&step["fits"], &rank["fits"]), (&true.into(), &true.into()));
     }
@@ -231,14 +212,9 @@ mod tests {
         assert!(json["step"].get("fits").is_none() && json["step"].get("budget_bytes").is_none());
         assert!(json["step"]["per_rank"][0].get("fits").is_none());
         assert!(json.get("job").is_none() && json.get("rl").is_none());
-        let accounts = json["step"]["per_rank"][0]["peak_by_account"]
-            .as_object()
-            .unwrap();
+        let accounts = json["step"]["per_rank"][0]["peak_by_account"].as_object().unwrap();
         let names: Vec<_> = accounts.keys().collect();
-        assert_eq!(
-            names,
-            ["activations", "receive_buffers", "send_buffers", "workspace"]
-        );
+        assert_eq!(names, ["activations", "receive_buffers", "send_buffers", "workspace"]);
     }
 
     #[test]
@@ -247,9 +223,7 @@ mod tests {
         sample.labels.budget = Some(pipestep_engine::Bytes::new(900_000_000));
         let json = json(&sample);
         assert_eq!(json["step"]["fits"], false);
-        let fits: Vec<_> = (0..4)
-            .map(|r| json["step"]["per_rank"][r]["fits"].as_bool().unwrap())
-            .collect();
+        let fits: Vec<_> = (0..4).map(|r| json["step"]["per_rank"][r]["fits"].as_bool().unwrap()).collect();
         assert_eq!(fits, [false, true, true, true]);
     }
 }

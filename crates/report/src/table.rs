@@ -19,21 +19,12 @@ const RANKS_LISTED: usize = 32;
 
 /// What `run` prints: heading, a table by rank, the summary.
 pub fn run_text(view: &StepView) -> String {
-    let mut text = heading(&[
-        &view.labels.name,
-        "\n",
-        &view.labels.schedule,
-        ": ",
-        &view.shape_text(),
-    ]);
+    let mut text = heading(&[&view.labels.name, "\n", &view.labels.schedule, ": ", &view.shape_text()]);
     let listed = ranks_to_list(view);
     text += &lines(&rank_table(view, &listed));
     if listed.len() < view.summary.ranks.len() {
         let (shown, all) = (listed.len(), view.summary.ranks.len());
-        let _ = writeln!(
-            text,
-            "{shown} of {all} ranks shown, the highest peak among them; --json lists all"
-        );
+        let _ = writeln!(text, "{shown} of {all} ranks shown, the highest peak among them; --json lists all");
     }
     text.push('\n');
     for (name, value) in summary_lines(view) {
@@ -65,15 +56,7 @@ fn compare_table(views: &[StepView]) -> Table {
     order.sort_by_key(|&index| points[index]);
     let best = points[order[0]].0;
     let has_budget = views.iter().any(|view| view.labels.budget.is_some());
-    let mut header = vec![
-        "",
-        "schedule",
-        "makespan",
-        "vs best",
-        "bubble",
-        "highest peak",
-        "rank",
-    ];
+    let mut header = vec!["", "schedule", "makespan", "vs best", "bubble", "highest peak", "rank"];
     header.extend(has_budget.then_some("fits"));
     let mut table = new_table(&header);
     for index in order {
@@ -84,11 +67,7 @@ fn compare_table(views: &[StepView]) -> Table {
             if front[index] { "*" } else { "" }.to_owned(),
             schedule_with_chunks(view),
             time_exact(view.summary.makespan.since(Time::ZERO)),
-            if points[index].0 == best {
-                String::new()
-            } else {
-                format!("+{}", percent(slower))
-            },
+            if points[index].0 == best { String::new() } else { format!("+{}", percent(slower)) },
             percent(view.summary.bubble().by_makespan),
             bytes_exact(peak),
             rank.to_string(),
@@ -122,11 +101,7 @@ fn rank_table(view: &StepView, listed: &[usize]) -> Table {
     let working = view.working_time().as_secs_f64();
     for &rank in listed {
         let outcome = &view.summary.ranks[rank];
-        let share = if working > 0.0 {
-            outcome.idle.as_secs_f64() / working
-        } else {
-            0.0
-        };
+        let share = if working > 0.0 { outcome.idle.as_secs_f64() / working } else { 0.0 };
         let mut row = vec![
             rank.to_string(),
             outcome.busy.to_string(),
@@ -207,13 +182,7 @@ fn summary_lines(view: &StepView) -> Vec<(&'static str, String)> {
         ("memory", memory_line(view)),
     ];
     if !summary.setup.eq(&Duration::ZERO) {
-        lines.insert(
-            1,
-            (
-                "setup",
-                format!("{}, counted in the makespan", time_exact(summary.setup)),
-            ),
-        );
+        lines.insert(1, ("setup", format!("{}, counted in the makespan", time_exact(summary.setup))));
     }
     lines
 }
@@ -264,11 +233,7 @@ fn new_table(header: &[&str]) -> Table {
 /// Numbers to the right, the named columns to the left.
 fn align(table: &mut Table, left: &[usize]) {
     for (index, column) in table.column_iter_mut().enumerate() {
-        let side = if left.contains(&index) {
-            CellAlignment::Left
-        } else {
-            CellAlignment::Right
-        };
+        let side = if left.contains(&index) { CellAlignment::Left } else { CellAlignment::Right };
         column.set_cell_alignment(side);
     }
 }
@@ -324,11 +289,7 @@ mod tests {
 
     fn fits_the_terminal(text: &str) {
         for line in text.lines() {
-            assert!(
-                line.chars().count() <= COLUMNS,
-                "{} columns: {line}",
-                line.chars().count()
-            );
+            assert!(line.chars().count() <= COLUMNS, "{} columns: {line}", line.chars().count());
             assert_eq!(line, line.trim_end());
         }
     }
@@ -372,10 +333,7 @@ mod tests {
         let text = run_text(&sample.view());
         fits_the_terminal(&text);
         assert!(text.lines().count() < 45, "{text}");
-        assert!(
-            text.contains("17 of 100 ranks shown, the highest peak among them"),
-            "{text}"
-        );
+        assert!(text.contains("17 of 100 ranks shown, the highest peak among them"), "{text}");
         assert!(text.contains("rank 41 binds"), "{text}");
     }
 
@@ -385,10 +343,7 @@ mod tests {
         sample.labels.budget = None;
         let text = run_text(&sample.view());
         assert!(!text.contains("fit"), "{text}");
-        assert!(
-            text.contains("rank 0 has the highest peak, 965,758,976 B (0.97 GB)"),
-            "{text}"
-        );
+        assert!(text.contains("rank 0 has the highest peak, 965,758,976 B (0.97 GB)"), "{text}");
     }
 
     #[test]
@@ -404,11 +359,8 @@ mod tests {
         fits_the_terminal(&text);
         let at = |needle: &str| text.find(needle).unwrap_or_else(|| panic!("{needle} in {text}"));
         assert!(at("interleaved, 2 chunks") < at("fill-drain") && at("fill-drain") < at("1f1b"));
-        let marked: Vec<bool> = text
-            .lines()
-            .filter(|l| l.contains(" ms "))
-            .map(|l| l.contains('*'))
-            .collect();
+        let marked: Vec<bool> =
+            text.lines().filter(|l| l.contains(" ms ")).map(|l| l.contains('*')).collect();
         assert_eq!(marked, [true, false, true], "{text}");
         assert_eq!(compare_text(&[]), "");
     }

@@ -27,38 +27,25 @@ impl Sample {
     pub(crate) fn stretched(schedule: &str, [ranks, chunks, micro_batches]: [u64; 3], factor: u64) -> Self {
         let found = pipestep_schedule::find(schedule).expect("a schedule of the registry");
         let shape = Shape::new(ranks, chunks, micro_batches, found.entry().placement).unwrap();
-        let plan = found
-            .plan(&shape, &Weights::unit(&shape), &Options::default())
-            .unwrap();
+        let plan = found.plan(&shape, &Weights::unit(&shape), &Options::default()).unwrap();
         let inputs = Inputs::new(shape.clone(), costs(&shape, MS * factor)).unwrap();
         let labels = Labels {
             name: "Qwen3-8B, 128 tokens".into(),
             schedule: schedule.into(),
             budget: Some(Bytes::new(1_000_000_000)),
         };
-        Self {
-            labels,
-            shape,
-            outcome: simulate(&inputs, plan).unwrap(),
-        }
+        Self { labels, shape, outcome: simulate(&inputs, plan).unwrap() }
     }
 
     pub(crate) fn view(&self) -> StepView<'_> {
-        StepView {
-            labels: &self.labels,
-            shape: &self.shape,
-            summary: &self.outcome.summary,
-        }
+        StepView { labels: &self.labels, shape: &self.shape, summary: &self.outcome.summary }
     }
 }
 
 fn costs(shape: &Shape, ms: u64) -> Costs {
     let chunks = shape.chunks() as u64;
     let part = |whole: u64| Duration::from_nanos(whole * ms / chunks);
-    let message = |bytes| Message {
-        time: Duration::from_nanos(ms),
-        bytes: Bytes::new(bytes),
-    };
+    let message = |bytes| Message { time: Duration::from_nanos(ms), bytes: Bytes::new(bytes) };
     let stage = |stage: usize| StageCost {
         forward: part(10),
         backward: part(20),
@@ -70,10 +57,7 @@ fn costs(shape: &Shape, ms: u64) -> Costs {
         gradient: message(1 << 21),
         ..StageCost::default()
     };
-    let rank = RankCost {
-        update: Duration::from_nanos(ms),
-        ..RankCost::default()
-    };
+    let rank = RankCost { update: Duration::from_nanos(ms), ..RankCost::default() };
     Costs {
         stages: (0..shape.stages()).map(stage).collect(),
         ranks: vec![rank; shape.ranks()],

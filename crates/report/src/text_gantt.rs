@@ -3,6 +3,8 @@
 //! One line a rank. Where the times have a common measure that fits, a column is exactly that long; otherwise
 //! a column shows what fills most of it.
 
+use std::fmt::Write as _;
+
 use pipestep_engine::{Duration, Time};
 use pipestep_schedule::{Rank, Shape};
 use pipestep_step::Record;
@@ -46,10 +48,7 @@ enum Column {
 /// has several: `2F3`) or as their letter where there is no room, idle time as dots, an overlapped pair as
 /// `F3&B1`.
 pub fn text_gantt(view: &StepView, record: &Record, options: TextGantt) -> String {
-    let all: Vec<Event> = events(view.shape, record)
-        .into_iter()
-        .filter(|e| !e.kind.is_message())
-        .collect();
+    let all: Vec<Event> = events(view.shape, record).into_iter().filter(|e| !e.kind.is_message()).collect();
     let last_rank = view.shape.ranks().saturating_sub(1);
     let name_width = format!("rank {last_rank} ").len();
     let makespan = view.summary.makespan.as_nanos();
@@ -60,11 +59,11 @@ pub fn text_gantt(view: &StepView, record: &Record, options: TextGantt) -> Strin
         let mine: Vec<Event> = all.iter().copied().filter(|e| e.rank.index() == rank).collect();
         let name = format!("rank {rank} ");
         let line = row(&mine, view.shape, makespan, columns, options.ink);
-        text += &format!("{name:name_width$}{}\n", line.trim_end());
+        let _ = writeln!(text, "{name:name_width$}{}", line.trim_end());
     }
     text += &scale(makespan, columns, name_width);
     if step > 1 {
-        text += &format!("every {step}th rank of {} is shown\n", view.shape.ranks());
+        let _ = writeln!(text, "one rank in {step} of {} is drawn", view.shape.ranks());
     }
     text
 }
@@ -72,19 +71,13 @@ pub fn text_gantt(view: &StepView, record: &Record, options: TextGantt) -> Strin
 /// As many columns as the common measure of all times allows, or all that there are.
 fn columns(all: &[Event], makespan: u64, room: usize) -> u64 {
     let room = room as u64;
-    let times = all
-        .iter()
-        .flat_map(|event| [event.start.as_nanos(), event.end.as_nanos()]);
+    let times = all.iter().flat_map(|event| [event.start.as_nanos(), event.end.as_nanos()]);
     let measure = times.fold(makespan, greatest_common_divisor);
     if measure == 0 {
         return 1;
     }
     let measures = makespan / measure;
-    if measures > room {
-        room
-    } else {
-        measures * (room / measures).min(WIDEST_MEASURE)
-    }
+    if measures > room { room } else { measures * (room / measures).min(WIDEST_MEASURE) }
 }
 
 fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
@@ -99,10 +92,7 @@ fn row(mine: &[Event], shape: &Shape, makespan: u64, columns: u64, ink: Ink) -> 
     let mut text = String::new();
     let mut from = 0;
     while from < painted.len() {
-        let length = painted[from..]
-            .iter()
-            .take_while(|&&column| column == painted[from])
-            .count();
+        let length = painted[from..].iter().take_while(|&&column| column == painted[from]).count();
         match painted[from] {
             Column::Idle => text += &".".repeat(length),
             Column::Busy(index) => text += &block(mine, index, shape, length, ink),
@@ -185,11 +175,7 @@ fn coloured(text: &str, colour: Colour) -> String {
 /// The colour of an operation: that of its kind, in the shade of its stage's place among its rank's stages.
 pub(crate) fn colour(event: &Event, shape: &Shape) -> Colour {
     let chunk = event.stage.map_or(0, |stage| chunk_of(shape, event.rank, stage));
-    let chunks = if event.kind == EventKind::Update {
-        1
-    } else {
-        shape.chunks()
-    };
+    let chunks = if event.kind == EventKind::Update { 1 } else { shape.chunks() };
     of_chunk(event.kind, chunk, chunks)
 }
 
@@ -205,11 +191,8 @@ fn scale(makespan: u64, columns: u64, name_width: usize) -> String {
     let mut line = " ".repeat(name_width);
     for time in at {
         let column = name_width + (time / end.max(f64::MIN_POSITIVE) * columns as f64).round() as usize;
-        let label = if time == 0.0 {
-            "0".to_owned()
-        } else {
-            format!("{} {}", trimmed(time, decimals), unit.name)
-        };
+        let label =
+            if time == 0.0 { "0".to_owned() } else { format!("{} {}", trimmed(time, decimals), unit.name) };
         if column >= line.chars().count() {
             line = format!("{line:column$}|{label}");
         }
@@ -223,14 +206,7 @@ mod tests {
     use crate::testing::Sample;
 
     fn plain(sample: &Sample, width: usize) -> String {
-        text_gantt(
-            &sample.view(),
-            &sample.outcome.record,
-            TextGantt {
-                width,
-                ink: Ink::Plain,
-            },
-        )
+        text_gantt(&sample.view(), &sample.outcome.record, TextGantt { width, ink: Ink::Plain })
     }
 
     #[test]
@@ -252,47 +228,31 @@ rank 1 ...........F0--------B0------------------F1--------B1------------------..
             assert!(line.chars().count() <= 106, "{line}");
         }
         let (f, b) = (text.matches('F').count(), text.matches('B').count());
-        assert!(
-            f > 50 && b > f,
-            "forwards take a third of the time: {f}, {b}\n{text}"
-        );
+        assert!(f > 50 && b > f, "forwards take a third of the time: {f}, {b}\n{text}");
     }
 
     #[test]
     fn stages_are_named_where_a_rank_has_several() {
         let text = plain(&Sample::new("interleaved", 2, 2, 2), 100);
-        assert!(
-            text.contains("0F0") && text.contains("2F1") && text.contains("3B0"),
-            "{text}"
-        );
+        assert!(text.contains("0F0") && text.contains("2F1") && text.contains("3B0"), "{text}");
     }
 
     #[test]
     fn colours_change_nothing_but_the_colours() {
         let sample = Sample::new("interleaved", 4, 2, 8);
-        let options = TextGantt {
-            width: 120,
-            ink: Ink::Ansi,
-        };
+        let options = TextGantt { width: 120, ink: Ink::Ansi };
         let mut text = text_gantt(&sample.view(), &sample.outcome.record, options);
         while let Some(start) = text.find('\x1b') {
             let end = start + text[start..].find('m').unwrap();
             text.replace_range(start..=end, "");
         }
-        let letters = |text: &str| {
-            text.chars()
-                .filter(|c| c.is_ascii_alphanumeric())
-                .collect::<String>()
-        };
+        let letters = |text: &str| text.chars().filter(|c| c.is_ascii_alphanumeric()).collect::<String>();
         assert_eq!(letters(&text), letters(&plain(&sample, 120)));
     }
 
     #[test]
     fn very_many_ranks_are_sampled() {
         let text = plain(&Sample::new("fill-drain", 200, 1, 2), 80);
-        assert!(
-            text.lines().count() <= RANKS_DRAWN + 2 && text.contains("every 4th rank of 200"),
-            "{text}"
-        );
+        assert!(text.lines().count() <= RANKS_DRAWN + 2 && text.contains("one rank in 4 of 200"), "{text}");
     }
 }

@@ -105,11 +105,7 @@ pub(crate) fn on_scale(value: f64) -> Colour {
 /// `share` of the second colour, the rest of the first.
 pub(crate) fn mixed(first: Colour, second: Colour, share: f64) -> Colour {
     let part = |a: u8, b: u8| (f64::from(a) + (f64::from(b) - f64::from(a)) * share).round() as u8;
-    Colour(
-        part(first.0, second.0),
-        part(first.1, second.1),
-        part(first.2, second.2),
-    )
+    Colour(part(first.0, second.0), part(first.1, second.1), part(first.2, second.2))
 }
 
 /// Black or white, whichever reads better on a colour.
@@ -125,9 +121,7 @@ mod tests {
     #[test]
     fn chunks_and_lines_can_be_told_apart() {
         for chunks in 1..=10 {
-            let shades: Vec<_> = (0..chunks)
-                .map(|c| of_chunk(EventKind::Forward, c, chunks))
-                .collect();
+            let shades: Vec<_> = (0..chunks).map(|c| of_chunk(EventKind::Forward, c, chunks)).collect();
             assert!(shades.windows(2).all(|pair| pair[0] != pair[1]), "{shades:?}");
         }
         for count in [1, 4, 7, 8, 64, 128] {
@@ -139,11 +133,7 @@ mod tests {
     #[test]
     fn text_on_a_block_is_readable() {
         assert_eq!(text_on(of_kind(EventKind::Forward)), PAPER);
-        for kind in [
-            EventKind::Backward,
-            EventKind::InputGradient,
-            EventKind::WeightGradient,
-        ] {
+        for kind in [EventKind::Backward, EventKind::InputGradient, EventKind::WeightGradient] {
             assert_eq!(text_on(of_kind(kind)), INK, "{kind:?}");
         }
     }

@@ -29,12 +29,7 @@ const fn unit(name: &'static str, size: f64) -> Unit {
     Unit { name, size }
 }
 
-const BYTE_UNITS: [Unit; 4] = [
-    unit("TB", 1e12),
-    unit("GB", 1e9),
-    unit("MB", 1e6),
-    unit("kB", 1e3),
-];
+const BYTE_UNITS: [Unit; 4] = [unit("TB", 1e12), unit("GB", 1e9), unit("MB", 1e6), unit("kB", 1e3)];
 const TIME_UNITS: [Unit; 7] = [
     unit("d", 86_400e9),
     unit("h", 3_600e9),
@@ -51,11 +46,7 @@ pub(crate) fn byte_unit(largest: u64) -> Unit {
         "TB" => largest as f64 >= unit.size,
         _ => largest as f64 >= unit.size / 10.0,
     };
-    BYTE_UNITS
-        .iter()
-        .find(reads_well)
-        .copied()
-        .unwrap_or(unit("B", 1.0))
+    BYTE_UNITS.iter().find(reads_well).copied().unwrap_or(unit("B", 1.0))
 }
 
 /// The unit in which times up to `largest` read best on an axis: ten of it at least, so that ticks are round.
@@ -65,11 +56,7 @@ pub(crate) fn time_unit(largest: Duration) -> Unit {
         "d" | "h" | "min" => nanos >= 5.0 * unit.size,
         _ => nanos >= 10.0 * unit.size,
     };
-    TIME_UNITS
-        .iter()
-        .find(reads_well)
-        .copied()
-        .unwrap_or(unit("ns", 1.0))
+    TIME_UNITS.iter().find(reads_well).copied().unwrap_or(unit("ns", 1.0))
 }
 
 /// `0.97 GB`, `112 GB`, `512 B`: two decimals at most.
@@ -99,13 +86,7 @@ pub(crate) fn time_exact(time: Duration) -> String {
 /// Whether [`Duration`]'s text, which has three decimals, says it all.
 fn is_exact(time: Duration) -> bool {
     let nanos = time.as_nanos();
-    let sizes = [
-        86_400_000_000_000,
-        3_600_000_000_000,
-        1_000_000_000,
-        1_000_000,
-        1_000_u64,
-    ];
+    let sizes = [86_400_000_000_000, 3_600_000_000_000, 1_000_000_000, 1_000_000, 1_000_u64];
     let found = sizes.into_iter().find(|&size| nanos >= size);
     found.is_none_or(|size| nanos.is_multiple_of(size / 1_000))
 }
@@ -133,21 +114,11 @@ pub(crate) fn ticks(from: f64, to: f64, wanted: usize) -> (Vec<f64>, usize) {
     let rough = span / wanted.max(1) as f64;
     let power = 10_f64.powf(rough.log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0];
-    let step = power
-        * steps
-            .into_iter()
-            .find(|step| power * step >= rough * 0.999)
-            .unwrap_or(10.0);
+    let step = power * steps.into_iter().find(|step| power * step >= rough * 0.999).unwrap_or(10.0);
     // The slack keeps a last tick that rounding has pushed a hair past the end.
-    let (first, last) = (
-        (from / step - 1e-9).ceil() as i64,
-        (to / step + 1e-9).floor() as i64,
-    );
+    let (first, last) = ((from / step - 1e-9).ceil() as i64, (to / step + 1e-9).floor() as i64);
     let decimals = (-step.log10() - 1e-9).ceil().max(0.0) as usize;
-    (
-        (first..=last).map(|index| index as f64 * step).collect(),
-        decimals,
-    )
+    ((first..=last).map(|index| index as f64 * step).collect(), decimals)
 }
 
 #[cfg(test)]
@@ -158,10 +129,7 @@ mod tests {
     #[test]
     fn numbers_of_the_headline() {
         assert_eq!(bytes_exact(Bytes::new(965_758_976)), "965,758,976 B (0.97 GB)");
-        assert_eq!(
-            bytes_exact(Bytes::new(2_566_434_816)),
-            "2,566,434,816 B (2.57 GB)"
-        );
+        assert_eq!(bytes_exact(Bytes::new(2_566_434_816)), "2,566,434,816 B (2.57 GB)");
         assert_eq!(time_exact(Duration::from_nanos(347_000_000)), "347 ms");
         assert_eq!(percent(0.305_78), "30.6 %");
     }
@@ -191,20 +159,14 @@ mod tests {
         assert_eq!((name(347_000_000), name(5), name(16_000)), ("ms", "ns", "us"));
         assert_eq!((name(30_000_000_000), name(600_000_000_000)), ("s", "min"));
         assert_eq!(name(30 * 86_400_000_000_000), "d");
-        assert_eq!(
-            (byte_unit(965_758_976).name, byte_unit(50_000_000).name),
-            ("GB", "MB")
-        );
+        assert_eq!((byte_unit(965_758_976).name, byte_unit(50_000_000).name), ("GB", "MB"));
     }
 
     #[test]
     fn ticks_are_round_and_inside() {
         assert_eq!(
             ticks(0.0, 347.0, 8),
-            (
-                vec![0.0, 50.0, 100.0, 150.0, 200.0, 250.0, 300.0, 350.0][..7].into(),
-                0
-            )
+            (vec![0.0, 50.0, 100.0, 150.0, 200.0, 250.0, 300.0, 350.0][..7].into(), 0)
         );
         assert_eq!(ticks(0.0, 0.3, 3).1, 1);
         assert_eq!(ticks(5.0, 5.0, 8).0, [5.0]);

@@ -54,12 +54,7 @@ impl StepView<'_> {
 
     /// The busy time of all ranks as a share of ranks times working time; zero for a step of no length.
     pub fn utilisation(&self) -> f64 {
-        let busy: f64 = self
-            .summary
-            .ranks
-            .iter()
-            .map(|rank| rank.busy.as_secs_f64())
-            .sum();
+        let busy: f64 = self.summary.ranks.iter().map(|rank| rank.busy.as_secs_f64()).sum();
         let whole = self.working_time().as_secs_f64() * self.summary.ranks.len() as f64;
         if whole > 0.0 { busy / whole } else { 0.0 }
     }
