@@ -99,10 +99,8 @@ impl Costs {
         let layers = |stage: Stage| self.stages[stage.index()].layers;
         let all = self.layers_of(shape, rank);
         let parts = layers(first.stage) + layers(second.stage);
-        let nanos = round_half_even(
-            u128::from(whole.as_nanos()) * u128::from(parts),
-            2 * u128::from(all.max(1)),
-        );
+        let nanos =
+            round_half_even(u128::from(whole.as_nanos()) * u128::from(parts), 2 * u128::from(all.max(1)));
         // The pair is as long as its longer half asks for when micro-batches are unequal.
         let scaled =
             [first, second].map(|op| self.scaled(u64::try_from(nanos).unwrap_or(u64::MAX), op.micro_batch));
@@ -111,10 +109,7 @@ impl Costs {
 
     /// The layers of one copy of the model on a rank.
     fn layers_of(&self, shape: &Shape, rank: Rank) -> u64 {
-        let all: u64 = shape
-            .stages_of(rank)
-            .map(|stage| self.stages[stage.index()].layers)
-            .sum();
+        let all: u64 = shape.stages_of(rank).map(|stage| self.stages[stage.index()].layers).sum();
         all / shape.copies() as u64
     }
 
@@ -152,10 +147,7 @@ impl Costs {
         let crossing = |op: fn(u16, u32) -> Op| {
             let stages = 0..self.stages.len() as u16;
             stages
-                .map(|s| {
-                    self.message(shape, op(s, 0))
-                        .map_or(0, |(_, sent)| sent.time.as_nanos())
-                })
+                .map(|s| self.message(shape, op(s, 0)).map_or(0, |(_, sent)| sent.time.as_nanos()))
                 .collect()
         };
         Weights {
@@ -176,9 +168,5 @@ impl Costs {
 pub fn round_half_even(numerator: u128, denominator: u128) -> u128 {
     let (quotient, rest) = (numerator / denominator, numerator % denominator);
     let half = denominator - rest;
-    if rest > half || (rest == half && quotient % 2 == 1) {
-        quotient + 1
-    } else {
-        quotient
-    }
+    if rest > half || (rest == half && quotient % 2 == 1) { quotient + 1 } else { quotient }
 }

@@ -7,6 +7,7 @@ use pipestep_engine::{Interval, Recorder, Time};
 use pipestep_schedule::{Op, Orders, Rank};
 
 use crate::lengths::{Lengths, Scaled, Usual};
+use crate::log::MessageSink;
 use crate::rows::{NONE, Row, Rows};
 use crate::times::Tally;
 use crate::{Arbitration, Inputs, Links, StepError, Times};
@@ -48,21 +49,12 @@ fn every_sender_takes_time(inputs: &Inputs) -> bool {
     let takes_time = |op: Op| {
         costs.message(shape, op).is_none()
             || (costs.duration(op).as_nanos() > 0
-                && costs
-                    .pair_duration(shape, op, op)
-                    .is_none_or(|d| d.as_nanos() > 0))
+                && costs.pair_duration(shape, op, op).is_none_or(|d| d.as_nanos() > 0))
     };
     // Unequal micro-batches can round a short operation down to nothing.
-    let micro_batches = if costs.micro_batch_scale.is_empty() {
-        1
-    } else {
-        shape.micro_batches() as u32
-    };
-    (0..shape.stages() as u16).all(|stage| {
-        makers
-            .iter()
-            .all(|make| (0..micro_batches).all(|i| takes_time(make(stage, i))))
-    })
+    let micro_batches = if costs.micro_batch_scale.is_empty() { 1 } else { shape.micro_batches() as u32 };
+    (0..shape.stages() as u16)
+        .all(|stage| makers.iter().all(|make| (0..micro_batches).all(|i| takes_time(make(stage, i)))))
 }
 
 /// The pass, with its memory kept from one run to the next.
@@ -94,16 +86,16 @@ impl Dataflow {
         Self::default()
     }
 
-    /// Times every operation of `orders`; `ops` and `messages` record by place.
+    /// Times every operation of `orders`; `ops` records by place, `messages` by pair of ranks.
     ///
     /// # Errors
     /// [`StepError::Order`] if the orders are not right for the step or deadlock.
-    pub fn run<R: Recorder>(
+    pub fn run<R: Recorder, M: MessageSink>(
         &mut self,
         step: FifoStep<'_>,
         orders: &Orders,
         ops: &mut R,
-        messages: &mut R,
+        messages: &mut M,
     ) -> Result<Times, StepError> {
         let inputs = step.inputs;
         let rows = Rows::new(inputs);
@@ -143,12 +135,7 @@ impl Dataflow {
         self.ranks.clear();
         self.ranks.extend((0..shape.ranks() as u16).map(|rank| {
             let list = orders.range(Rank(rank));
-            RankState {
-                place: list.start,
-                end: list.end,
-                waits_for: NONE,
-                tally: Tally::new(setup),
-            }
+            RankState { place: list.start, end: list.end, waits_for: NONE, tally: Tally::new(setup) }
         }));
         self.work.clear();
         self.work.extend((0..shape.ranks() as u16).rev());
@@ -157,7 +144,7 @@ impl Dataflow {
 }
 
 /// One run: the state with what it reads and writes.
-struct Pass<'a, R: Recorder> {
+struct Pass<'a, R, M> {
     inputs: &'a Inputs,
     rows: &'a Rows,
     all: &'a [Op],
@@ -166,7 +153,7 @@ struct Pass<'a, R: Recorder> {
     ranks: &'a mut [RankState],
     work: &'a mut Vec<u16>,
     ops: &'a mut R,
-    messages: &'a mut R,
+    messages: &'a mut M,
 }
 
 /// What became of an overlapped pair.
@@ -179,7 +166,7 @@ enum Pair {
     Apart,
 }
 
-impl<R: Recorder> Pass<'_, R> {
+impl<R: Recorder, M: MessageSink> Pass<'_, R, M> {
     fn run<L: Lengths>(&mut self, lengths: &L) {
         while let Some(rank) = self.work.pop() {
             self.run_ahead(rank as usize, lengths);
@@ -189,12 +176,7 @@ impl<R: Recorder> Pass<'_, R> {
     /// Runs a rank until an input is missing or its list ends.
     #[inline]
     fn run_ahead<L: Lengths>(&mut self, rank: usize, lengths: &L) {
-        let RankState {
-            mut place,
-            end: list_end,
-            mut tally,
-            ..
-        } = self.ranks[rank];
+        let RankState { mut place, end: list_end, mut tally, .. } = self.ranks[rank];
         let all = self.all;
         let mut waits_for = NONE;
         while let Some(&op) = all[..list_end].get(place) {
@@ -233,11 +215,7 @@ impl<R: Recorder> Pass<'_, R> {
     #[cold]
     fn run_pair<L: Lengths>(&mut self, place: usize, mut tally: Tally, lengths: &L) -> Pair {
         let (first, second) = (self.all[place], self.all[place + 1]);
-        let Some(length) = self
-            .inputs
-            .costs()
-            .pair_duration(self.inputs.shape(), first, second)
-        else {
+        let Some(length) = self.inputs.costs().pair_duration(self.inputs.shape(), first, second) else {
             return Pair::Apart;
         };
         let mut start = tally.free();
@@ -264,11 +242,7 @@ impl<R: Recorder> Pass<'_, R> {
     /// When the input of an operation is there: at once if it needs none.
     #[inline]
     fn ready(&self, row: &Row, op: Op) -> u64 {
-        if row.input == NONE {
-            0
-        } else {
-            self.slots[(row.input + op.micro_batch.0) as usize]
-        }
+        if row.input == NONE { 0 } else { self.slots[(row.input + op.micro_batch.0) as usize] }
     }
 
     /// Sends the result of an operation to whoever needs it, and wakes a rank that waits for it.
@@ -287,7 +261,7 @@ impl<R: Recorder> Pass<'_, R> {
             if row.link != NONE {
                 self.link_free[row.link as usize] = arrival;
             }
-            self.messages.record(place, interval(start, arrival));
+            self.messages.sent(row.pair, place, interval(start, arrival));
         }
         let slot = row.output + op.micro_batch.0;
         self.slots[slot as usize] = arrival;
@@ -301,8 +275,5 @@ impl<R: Recorder> Pass<'_, R> {
 
 #[inline]
 fn interval(start: u64, end: u64) -> Interval {
-    Interval {
-        start: Time::from_nanos(start),
-        end: Time::from_nanos(end),
-    }
+    Interval { start: Time::from_nanos(start), end: Time::from_nanos(end) }
 }

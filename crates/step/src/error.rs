@@ -38,10 +38,7 @@ impl StepError {
     pub(crate) fn stuck(shape: &Shape, orders: &Orders) -> Self {
         match orders.validate(shape) {
             Err(error) => Self::Order(error),
-            Ok(()) => Self::Stuck {
-                rank: Rank(0),
-                ran: 0,
-            },
+            Ok(()) => Self::Stuck { rank: Rank(0), ran: 0 },
         }
     }
 }

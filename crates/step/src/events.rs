@@ -5,6 +5,7 @@ use pipestep_schedule::{InOrder, Orders, Policy, Rank};
 
 use crate::lengths::{Lengths, Scaled, Usual};
 use crate::links::{Arbitrated, Folded, Transport};
+use crate::log::{MessageLog, MessageSink};
 use crate::rows::Rows;
 use crate::world::{Event, RankState, StepWorld};
 use crate::{FifoStep, Inputs, StepError, Times};
@@ -19,16 +20,16 @@ pub enum Messages {
     Events,
 }
 
-/// Times every operation of fixed orders; `ops` and `messages` record by place.
+/// Times every operation of fixed orders; `ops` records by place, `messages` by pair of ranks.
 ///
 /// # Errors
 /// [`StepError`] if the orders are not right for the step or deadlock.
-pub fn run_orders<R: Recorder>(
+pub fn run_orders<R: Recorder, M: MessageSink>(
     inputs: &Inputs,
     orders: &Orders,
     how: Messages,
     ops: &mut R,
-    messages: &mut R,
+    messages: &mut M,
 ) -> Result<Times, StepError> {
     if orders.ranks() != inputs.shape().ranks() {
         return Err(StepError::stuck(inputs.shape(), orders));
@@ -36,21 +37,11 @@ pub fn run_orders<R: Recorder>(
     let rows = Rows::new(inputs);
     let first_places: Vec<usize> = ranks(inputs).map(|rank| orders.range(rank).start).collect();
     let policy = Box::new(InOrder::new(orders));
-    let setting = Setting {
-        inputs,
-        rows: &rows,
-        first_places: &first_places,
-        online: false,
-    };
+    let setting = Setting { inputs, rows: &rows, first_places: &first_places, online: false };
     let states = if how == Messages::Folded && FifoStep::new(inputs).is_some() {
         setting.run(policy, Folded::new(rows.links), ops, messages)?
     } else {
-        setting.run(
-            policy,
-            Arbitrated::new(rows.links, inputs.arbitration),
-            ops,
-            messages,
-        )?
+        setting.run(policy, Arbitrated::new(rows.links, inputs.arbitration), ops, messages)?
     };
     if states.iter().all(RankState::is_done) {
         Ok(Times::new(inputs, states.iter().map(|state| state.tally)))
@@ -66,50 +57,42 @@ pub fn run_orders<R: Recorder>(
 pub fn run_policy(
     inputs: &Inputs,
     policy: Box<dyn Policy + '_>,
-) -> Result<(Times, Orders, Timeline, Timeline), StepError> {
+) -> Result<(Times, Orders, Timeline, MessageLog), StepError> {
     let rows = Rows::new(inputs);
     let shape = inputs.shape();
     // Places for the most that a rank can run: F, I and W of each micro-batch and stage.
-    let most = |rank| {
-        shape
-            .stages_of(rank)
-            .map(|stage| 3 * shape.micro_batches_of(stage).len())
-            .sum::<usize>()
-    };
+    let most =
+        |rank| shape.stages_of(rank).map(|stage| 3 * shape.micro_batches_of(stage).len()).sum::<usize>();
     let mut first_places = Vec::with_capacity(shape.ranks());
     let mut places = 0;
     for rank in ranks(inputs) {
         first_places.push(places);
         places += most(rank);
     }
-    let (mut ops, mut messages) = (Timeline::new(places), Timeline::new(places));
+    let (mut ops, mut messages) = (Timeline::new(places), MessageLog::new());
     let transport = Arbitrated::new(rows.links, inputs.arbitration);
-    let setting = Setting {
-        inputs,
-        rows: &rows,
-        first_places: &first_places,
-        online: true,
-    };
+    let setting = Setting { inputs, rows: &rows, first_places: &first_places, online: true };
     let states = setting.run(policy, transport, &mut ops, &mut messages)?;
     if let Some(rank) = states.iter().position(|state| !state.is_done()) {
-        return Err(StepError::Stuck {
-            rank: Rank(rank as u16),
-            ran: states[rank].ran.len(),
-        });
+        return Err(StepError::Stuck { rank: Rank(rank as u16), ran: states[rank].ran.len() });
     }
     let orders = Orders::from_lists(states.iter().map(|state| state.ran.iter().copied()));
     orders.validate(shape)?;
     let times = Times::new(inputs, states.iter().map(|state| state.tally));
-    let compact = |all: &Timeline| {
-        let mut compact = Timeline::new(orders.all().len());
-        for rank in ranks(inputs) {
-            for (step, place) in orders.range(rank).enumerate() {
-                compact.record(place, all.get(first_places[rank.index()] + step));
-            }
+    // The places that the orders came to take, for those that were kept free for the most that could run.
+    let mut place_of = vec![0_usize; places];
+    for rank in ranks(inputs) {
+        for (step, place) in orders.range(rank).enumerate() {
+            place_of[first_places[rank.index()] + step] = place;
         }
-        compact
-    };
-    let (ops, messages) = (compact(&ops), compact(&messages));
+    }
+    let mut compact = Timeline::new(orders.all().len());
+    for rank in ranks(inputs) {
+        let first = first_places[rank.index()];
+        (first..first + orders.range(rank).len()).for_each(|old| compact.record(place_of[old], ops.get(old)));
+    }
+    messages.renumber(|old| place_of[old]);
+    let ops = compact;
     Ok((times, orders, ops, messages))
 }
 
@@ -126,12 +109,12 @@ struct Setting<'a> {
 }
 
 impl Setting<'_> {
-    fn run<R: Recorder, T: Transport>(
+    fn run<R: Recorder, M: MessageSink, T: Transport>(
         &self,
         policy: Box<dyn Policy + '_>,
         transport: T,
         ops: &mut R,
-        messages: &mut R,
+        messages: &mut M,
     ) -> Result<Vec<RankState>, StepError> {
         if self.inputs.costs().micro_batch_scale.is_empty() {
             self.run_with(Usual, policy, transport, ops, messages)
@@ -140,13 +123,13 @@ impl Setting<'_> {
         }
     }
 
-    fn run_with<R: Recorder, L: Lengths, T: Transport>(
+    fn run_with<R: Recorder, M: MessageSink, L: Lengths, T: Transport>(
         &self,
         lengths: L,
         policy: Box<dyn Policy + '_>,
         transport: T,
         ops: &mut R,
-        messages: &mut R,
+        messages: &mut M,
     ) -> Result<Vec<RankState>, StepError> {
         let (inputs, shape) = (self.inputs, self.inputs.shape());
         let setup = inputs.costs().setup;
@@ -159,9 +142,7 @@ impl Setting<'_> {
             transport,
             ranks: self.first_places.iter().map(state).collect(),
             slots: vec![Time::MAX; self.rows.slots],
-            finished: self
-                .online
-                .then(|| vec![0; shape.stages() * shape.micro_batches()]),
+            finished: self.online.then(|| vec![0; shape.stages() * shape.micro_batches()]),
             awake: Vec::with_capacity(shape.ranks()),
             ops,
             messages,

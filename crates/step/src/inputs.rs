@@ -94,24 +94,12 @@ impl Inputs {
     /// [`InputError`] for lists of the wrong length and for sums past 63 bits.
     pub fn new(shape: Shape, costs: Costs) -> Result<Self, InputError> {
         let length = |what, expected, found| {
-            if expected == found {
-                Ok(())
-            } else {
-                Err(InputError::Length {
-                    what,
-                    expected,
-                    found,
-                })
-            }
+            if expected == found { Ok(()) } else { Err(InputError::Length { what, expected, found }) }
         };
         length("costs by stage", shape.stages(), costs.stages.len())?;
         length("costs by rank", shape.ranks(), costs.ranks.len())?;
         if !costs.micro_batch_scale.is_empty() {
-            length(
-                "micro-batch scales",
-                shape.micro_batches(),
-                costs.micro_batch_scale.len(),
-            )?;
+            length("micro-batch scales", shape.micro_batches(), costs.micro_batch_scale.len())?;
         }
         check_sums(&shape, &costs)?;
         Ok(Self {
@@ -154,33 +142,18 @@ fn check_sums(shape: &Shape, costs: &Costs) -> Result<(), InputError> {
         if costs.micro_batch_scale.is_empty() {
             return u128::from(amount) * u128::from(micro_batches);
         }
-        (0..micro_batches)
-            .map(|i| u128::from(costs.scaled(amount, MicroBatch(i))))
-            .sum()
+        (0..micro_batches).map(|i| u128::from(costs.scaled(amount, MicroBatch(i)))).sum()
     };
     let mut time = u128::from(costs.setup.as_nanos());
     let mut bytes = 0_u128;
     for (stage, cost) in costs.stages.iter().enumerate() {
         let (saved, released) = (cost.saved.get(), cost.released_at_input_gradient);
         if released > 0 && released.unsigned_abs() > saved {
-            return Err(InputError::Released {
-                stage: Stage(stage as u16),
-                released,
-                saved,
-            });
+            return Err(InputError::Released { stage: Stage(stage as u16), released, saved });
         }
-        let ops = [
-            cost.forward,
-            cost.backward,
-            cost.input_gradient,
-            cost.weight_gradient,
-        ];
+        let ops = [cost.forward, cost.backward, cost.input_gradient, cost.weight_gradient];
         let messages = [cost.activation.time, cost.gradient.time];
-        time += ops
-            .into_iter()
-            .chain(messages)
-            .map(|length| scaled(length.as_nanos()))
-            .sum::<u128>();
+        time += ops.into_iter().chain(messages).map(|length| scaled(length.as_nanos())).sum::<u128>();
         // A message is held by its sender and by its receiver.
         let buffers = 2 * (scaled(cost.activation.bytes.get()) + scaled(cost.gradient.bytes.get()));
         bytes += scaled(saved) + scaled(released.unsigned_abs()) + scaled(cost.workspace.get()) + buffers;

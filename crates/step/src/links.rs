@@ -4,15 +4,16 @@
 //! is made (see [`crate::FifoStep`]); messages then never pass through the queue. [`Arbitrated`] serves every
 //! step: each message is an event, and links choose among those that wait.
 
-use pipestep_engine::{Class, EventQueue, HeapQueue, Interval, Recorder, Serial, Time};
+use pipestep_engine::{Class, EventQueue, HeapQueue, Interval, Serial, Time};
 use pipestep_schedule::{MicroBatch, Op, Rank, Stage};
 
 use crate::Arbitration;
+use crate::log::MessageSink;
 use crate::rows::NONE;
 use crate::world::Event;
 
 /// A result on its way.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Flight {
     /// Who made it.
     pub(crate) op: Op,
@@ -20,6 +21,8 @@ pub(crate) struct Flight {
     pub(crate) place: usize,
     /// The slot that it fills.
     pub(crate) slot: u32,
+    /// The ordered pair of ranks that it travels between, if it is a message.
+    pub(crate) pair: u32,
     /// Whom to wake.
     pub(crate) receiver: Rank,
 }
@@ -27,17 +30,17 @@ pub(crate) struct Flight {
 /// What joins the ranks.
 pub(crate) trait Transport {
     /// A message of `length` ns is made. Returns when it arrives, if that is known already.
-    fn send<R: Recorder>(
+    fn send<M: MessageSink>(
         &mut self,
         now: Time,
         link: u32,
         length: u64,
         flight: Flight,
-        messages: &mut R,
+        messages: &mut M,
     ) -> Option<Time>;
 
     /// Lets every free link take one of the messages that wait for it.
-    fn choose<R: Recorder>(&mut self, now: Time, queue: &mut HeapQueue<Event>, messages: &mut R);
+    fn choose<M: MessageSink>(&mut self, now: Time, queue: &mut HeapQueue<Event>, messages: &mut M);
 
     /// The message of [`Event::MessageEnds`] has arrived.
     fn end(&mut self, number: u32) -> Flight;
@@ -52,37 +55,31 @@ pub(crate) struct Folded {
 
 impl Folded {
     pub(crate) fn new(links: usize) -> Self {
-        Self {
-            free: vec![Time::ZERO; links],
-        }
+        Self { free: vec![Time::ZERO; links] }
     }
 }
 
 impl Transport for Folded {
     #[inline]
-    fn send<R: Recorder>(
+    fn send<M: MessageSink>(
         &mut self,
         now: Time,
         link: u32,
         length: u64,
         flight: Flight,
-        messages: &mut R,
+        messages: &mut M,
     ) -> Option<Time> {
-        let free = if link == NONE {
-            now
-        } else {
-            self.free[link as usize]
-        };
+        let free = if link == NONE { now } else { self.free[link as usize] };
         let interval = sending(now.max(free), length);
         if link != NONE {
             self.free[link as usize] = interval.end;
         }
-        messages.record(flight.place, interval);
+        messages.sent(flight.pair, flight.place, interval);
         Some(interval.end)
     }
 
     #[inline]
-    fn choose<R: Recorder>(&mut self, _now: Time, _queue: &mut HeapQueue<Event>, _messages: &mut R) {}
+    fn choose<M: MessageSink>(&mut self, _now: Time, _queue: &mut HeapQueue<Event>, _messages: &mut M) {}
 
     fn end(&mut self, _number: u32) -> Flight {
         unreachable!("folded messages are never in the queue")
@@ -112,11 +109,8 @@ struct Waiting {
     is_gradient: bool,
     stage: Stage,
     micro_batch: MicroBatch,
+    flight: Flight,
     length: u64,
-    place: usize,
-    slot: u32,
-    receiver: Rank,
-    op: Op,
 }
 
 impl Arbitrated {
@@ -131,16 +125,16 @@ impl Arbitrated {
         }
     }
 
-    fn start<R: Recorder>(
+    fn start<M: MessageSink>(
         &mut self,
         now: Time,
         (flight, length): (Flight, u64),
         link: u32,
         queue: &mut HeapQueue<Event>,
-        messages: &mut R,
+        messages: &mut M,
     ) {
         let interval = sending(now, length);
-        messages.record(flight.place, interval);
+        messages.sent(flight.pair, flight.place, interval);
         let number = self.spare.pop().unwrap_or(self.under_way.len() as u32);
         if number as usize == self.under_way.len() {
             self.under_way.push((flight, link));
@@ -152,13 +146,13 @@ impl Arbitrated {
 }
 
 impl Transport for Arbitrated {
-    fn send<R: Recorder>(
+    fn send<M: MessageSink>(
         &mut self,
         now: Time,
         link: u32,
         length: u64,
         flight: Flight,
-        _messages: &mut R,
+        _messages: &mut M,
     ) -> Option<Time> {
         if link == NONE {
             self.unlimited.push((flight, length));
@@ -168,58 +162,21 @@ impl Transport for Arbitrated {
             Arbitration::Fifo => now,
             Arbitration::ByStage => Time::ZERO,
         };
-        let Flight {
-            op,
-            place,
-            slot,
-            receiver,
-        } = flight;
-        let is_gradient = op.kind.sends_gradient();
-        let (stage, micro_batch) = (op.stage, op.micro_batch);
-        self.links[link as usize].request(Waiting {
-            ready,
-            is_gradient,
-            stage,
-            micro_batch,
-            length,
-            place,
-            slot,
-            receiver,
-            op,
-        });
+        let Op { kind, stage, micro_batch, .. } = flight.op;
+        let is_gradient = kind.sends_gradient();
+        let waiting = Waiting { ready, is_gradient, stage, micro_batch, flight, length };
+        self.links[link as usize].request(waiting);
         self.contested.push(link);
         None
     }
 
-    fn choose<R: Recorder>(&mut self, now: Time, queue: &mut HeapQueue<Event>, messages: &mut R) {
+    fn choose<M: MessageSink>(&mut self, now: Time, queue: &mut HeapQueue<Event>, messages: &mut M) {
         while let Some(message) = self.unlimited.pop() {
             self.start(now, message, NONE, queue, messages);
         }
         while let Some(link) = self.contested.pop() {
             if let Some(next) = self.links[link as usize].take() {
-                let Waiting {
-                    op,
-                    place,
-                    slot,
-                    receiver,
-                    length,
-                    ..
-                } = next;
-                self.start(
-                    now,
-                    (
-                        Flight {
-                            op,
-                            place,
-                            slot,
-                            receiver,
-                        },
-                        length,
-                    ),
-                    link,
-                    queue,
-                    messages,
-                );
+                self.start(now, (next.flight, next.length), link, queue, messages);
             }
         }
     }
@@ -238,8 +195,5 @@ impl Transport for Arbitrated {
 /// `length` ns from `start` on; `Inputs::new` keeps the sum of all times below 2^63 ns.
 #[inline]
 fn sending(start: Time, length: u64) -> Interval {
-    Interval {
-        start,
-        end: Time::from_nanos(start.as_nanos() + length),
-    }
+    Interval { start, end: Time::from_nanos(start.as_nanos() + length) }
 }

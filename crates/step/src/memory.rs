@@ -7,32 +7,20 @@
 //! | send buffers | sender | end of the producer | end of the message |
 //! | receive buffers | receiver | start of the message | start of the consumer |
 //! | weights, gradients, optimizer, buckets | each rank | start of the step | never freed |
-
 //!
 //! A rank's changes come in a few runs that are each in order of time already: its own operations, the messages
-//! that it sends over each link, and those that it receives over each. They are merged, not sorted.
+//! that it sends to each peer, and those that it receives from each. They are woven together, never sorted.
+
+use std::borrow::Cow;
 
 use pipestep_engine::{Curve, Interval, Ledger, LedgerError, Peak, Time, Timeline};
 use pipestep_schedule::{Kind, MicroBatch, Op, Orders, Rank, Stage};
 
-use crate::{ACCOUNTS, Account, Inputs, Message, StepError};
+use crate::log::{MessageLog, Sent};
+use crate::rows::Rows;
+use crate::{ACCOUNTS, Account, Costs, Inputs, StepError};
 
-/// One change of one account.
-#[derive(Clone, Copy, Debug)]
-struct Change {
-    at: Time,
-    delta: i64,
-    account: Account,
-}
-
-/// Changes in order of time.
-#[derive(Clone, Debug, Default)]
-struct Run {
-    changes: Vec<Change>,
-    next: usize,
-}
-
-/// Reads every rank's memory off the timelines of its operations and messages, with one curve of kind `C` a rank.
+/// Reads every rank's memory off the record of its operations and messages, with one curve of kind `C` a rank.
 ///
 /// # Errors
 /// [`StepError::Ledger`] if a ledger's rule is broken.
@@ -40,145 +28,123 @@ pub fn memory<C: Curve<ACCOUNTS> + Default>(
     inputs: &Inputs,
     orders: &Orders,
     ops: &Timeline,
-    messages: &Timeline,
+    messages: &MessageLog,
 ) -> Result<Vec<(Peak<ACCOUNTS>, C)>, StepError> {
-    let reader = Reader {
-        inputs,
-        orders,
-        ops,
-        messages,
-        sizes: Sizes::new(inputs),
-    };
-    let peers = reader.peers();
-    // The runs of one rank: its own operations, then sent and received by peer. Their memory serves every rank.
-    let mut runs: Vec<Run> = Vec::new();
+    let rows = Rows::new(inputs);
+    let weaver = Weaver { inputs, orders, ops, messages, rows: &rows, changes: OpChanges::all(inputs) };
     (0..inputs.shape().ranks() as u16)
         .map(Rank)
-        .map(|rank| {
-            runs.iter_mut().for_each(Run::clear);
-            reader.own(rank, run(&mut runs, 0));
-            for (index, &peer) in peers[rank.index()].iter().enumerate() {
-                let (sent, received) = (run(&mut runs, 2 * index + 2), 2 * index + 1);
-                reader.sent(rank, peer, sent);
-                reader.received(peer, rank, run(&mut runs, received));
-            }
-            runs.iter_mut().for_each(Run::sort);
-            merge(&mut runs).map_err(|source| StepError::Ledger { rank, source })
-        })
+        .map(|rank| weaver.rank(rank).map_err(|source| StepError::Ledger { rank, source }))
         .collect()
 }
 
-/// The run of that number, made if it is not there yet.
-fn run(runs: &mut Vec<Run>, number: usize) -> &mut Run {
-    if runs.len() <= number {
-        runs.resize_with(number + 1, Run::default);
+/// What an operation of one (kind, stage) changes, in bytes of a usual micro-batch.
+#[derive(Clone, Copy, Debug, Default)]
+struct OpChanges {
+    activations_at_start: i64,
+    activations_at_end: i64,
+    workspace_at_start: i64,
+    workspace_at_end: i64,
+    /// Size of the message that it sends to another rank.
+    sent: i64,
+    /// Size of the message from another rank that it consumes.
+    consumed: i64,
+}
+
+impl OpChanges {
+    /// Of every kind and stage, in the order of [`OpChanges::index`].
+    fn all(inputs: &Inputs) -> Vec<Self> {
+        let stages = inputs.shape().stages() as u16;
+        let each = Kind::ALL.into_iter().flat_map(|kind| (0..stages).map(move |stage| (kind, stage)));
+        each.map(|(kind, stage)| Self::new(inputs, Op::new(kind, Stage(stage), MicroBatch(0)))).collect()
     }
-    &mut runs[number]
-}
 
-/// The message of each row, and the one that it consumes; `None` where there is none or it has no size.
-struct Sizes {
-    by_row: Vec<(Option<(Rank, u64)>, u64)>,
-    stages: usize,
-    /// Whether any message has a size.
-    any: bool,
-}
+    const fn index(op: Op, stages: usize) -> usize {
+        op.kind as usize * stages + op.stage.index()
+    }
 
-impl Sizes {
-    fn new(inputs: &Inputs) -> Self {
+    fn new(inputs: &Inputs, op: Op) -> Self {
         let (shape, costs) = (inputs.shape(), inputs.costs());
-        let stages = shape.stages();
-        let usual = crate::Costs {
-            micro_batch_scale: Vec::new(),
-            ..costs.clone()
+        let cost = &costs.stages[op.stage.index()];
+        let (saved, workspace) = (signed(cost.saved.get()), signed(cost.workspace.get()));
+        let released = cost.released_at_input_gradient;
+        let maker = match op.kind {
+            Kind::Forward => shape.previous(op.stage),
+            Kind::Backward | Kind::InputGradient => shape.next(op.stage),
+            Kind::WeightGradient => None,
         };
-        let mut by_row = Vec::with_capacity(Kind::ALL.len() * stages);
-        for kind in Kind::ALL {
-            for stage in 0..stages as u16 {
-                let op = Op::new(kind, Stage(stage), MicroBatch(0));
-                let sized = |message: Message| message.bytes.get();
-                let sent = usual
-                    .message(shape, op)
-                    .map(|(to, message)| (shape.rank_of(to), sized(message)));
-                let maker = match kind {
-                    Kind::Forward => shape.previous(op.stage).map(|from| Op { stage: from, ..op }),
-                    Kind::Backward | Kind::InputGradient => {
-                        shape.next(op.stage).map(|from| Op { stage: from, ..op })
-                    }
-                    Kind::WeightGradient => None,
-                };
-                let consumed = maker
-                    .and_then(|maker| usual.message(shape, maker))
-                    .map_or(0, |(_, message)| sized(message));
-                by_row.push((sent.filter(|&(_, bytes)| bytes > 0), consumed));
+        let size = |op: Op| {
+            let cost = &costs.stages[op.stage.index()];
+            let sent = if op.kind == Kind::Forward { cost.activation } else { cost.gradient };
+            costs.message(shape, op).map_or(0, |_| signed(sent.bytes.get()))
+        };
+        let buffers = Self {
+            sent: size(op),
+            consumed: maker.map_or(0, |stage| size(Op { stage, ..op })),
+            ..Self::default()
+        };
+        match op.kind {
+            Kind::Forward => Self { activations_at_start: saved, ..buffers },
+            Kind::Backward => Self {
+                activations_at_end: -saved,
+                workspace_at_start: workspace,
+                workspace_at_end: -workspace,
+                ..buffers
+            },
+            Kind::InputGradient => {
+                Self { activations_at_end: -released, workspace_at_start: workspace, ..buffers }
+            }
+            Kind::WeightGradient => {
+                Self { activations_at_end: released - saved, workspace_at_end: -workspace, ..buffers }
             }
         }
-        let any = by_row.iter().any(|(sent, _)| sent.is_some());
-        Self { by_row, stages, any }
-    }
-
-    /// Who receives the operation's message, and its size.
-    fn sent(&self, op: Op) -> Option<(Rank, u64)> {
-        self.by_row[op.kind as usize * self.stages + op.stage.index()].0
-    }
-
-    /// The size of the message that the operation consumes.
-    fn consumed(&self, op: Op) -> u64 {
-        self.by_row[op.kind as usize * self.stages + op.stage.index()].1
     }
 }
 
 /// What the runs are read from.
-struct Reader<'a> {
+struct Weaver<'a> {
     inputs: &'a Inputs,
     orders: &'a Orders,
     ops: &'a Timeline,
-    messages: &'a Timeline,
-    sizes: Sizes,
+    messages: &'a MessageLog,
+    rows: &'a Rows,
+    changes: Vec<OpChanges>,
 }
 
-impl Reader<'_> {
-    /// For each rank, the ranks that it exchanges messages with.
-    fn peers(&self) -> Vec<Vec<Rank>> {
-        let shape = self.inputs.shape();
-        let mut peers = vec![std::collections::BTreeSet::new(); shape.ranks()];
-        for (kind, stage) in [Kind::Forward, Kind::Backward]
-            .into_iter()
-            .flat_map(|kind| (0..shape.stages() as u16).map(move |s| (kind, s)))
-        {
-            let op = Op::new(kind, Stage(stage), MicroBatch(0));
-            if let Some((to, _)) = self.sizes.sent(op) {
-                let from = shape.rank_of(op.stage);
-                peers[from.index()].insert(to);
-                peers[to.index()].insert(from);
-            }
-        }
-        peers.into_iter().map(|set| set.into_iter().collect()).collect()
-    }
-
-    /// Changes at the starts and ends of a rank's own operations.
-    fn own(&self, rank: Rank, run: &mut Run) {
-        self.held(rank, run);
-        for place in self.orders.range(rank) {
-            let op = self.orders.all()[place];
+impl Weaver<'_> {
+    /// One rank's ledger from start to end.
+    fn rank<C: Curve<ACCOUNTS> + Default>(&self, rank: Rank) -> Result<(Peak<ACCOUNTS>, C), LedgerError> {
+        let mut ledger = Ledger::new(C::default());
+        self.hold(rank, &mut ledger)?;
+        let mut buffers = self.buffers(rank);
+        let list = self.orders.range(rank);
+        let mut place = list.start;
+        while place < list.end {
+            // The two halves of a pair that ran as one start together and end together.
             let ran = self.ops.get(place);
-            self.compute(op, ran, run);
-            if self.sizes.any {
-                let scaled = |bytes: u64| self.scaled(bytes, op);
-                run.push(
-                    ran.start,
-                    Account::ReceiveBuffers,
-                    -scaled(self.sizes.consumed(op)),
-                );
-                if let Some((_, bytes)) = self.sizes.sent(op) {
-                    run.push(ran.end, Account::SendBuffers, self.scaled(bytes, op));
-                }
+            let together = self.orders.all()[place].paired && self.ops.get(place + 1) == ran;
+            let parts = place..place + 1 + usize::from(together);
+            buffers.change_before(ran.start, self, &mut ledger)?;
+            for part in parts.clone() {
+                self.start(self.orders.all()[part], ran.start, &mut ledger)?;
             }
+            buffers.change_before(ran.end, self, &mut ledger)?;
+            for part in parts.clone() {
+                self.end(self.orders.all()[part], ran.end, &mut ledger)?;
+            }
+            place = parts.end;
         }
+        buffers.change_before(Time::MAX, self, &mut ledger)?;
+        let (peak, _left, curve) = ledger.finish()?;
+        Ok((peak, curve))
     }
 
     /// What a rank holds for the whole step.
-    fn held(&self, rank: Rank, run: &mut Run) {
+    fn hold<C: Curve<ACCOUNTS>>(
+        &self,
+        rank: Rank,
+        ledger: &mut Ledger<ACCOUNTS, C>,
+    ) -> Result<(), LedgerError> {
         let held = self.inputs.costs().ranks[rank.index()].held;
         let accounts = [
             (Account::Weights, held.weights),
@@ -187,125 +153,171 @@ impl Reader<'_> {
             (Account::Buckets, held.buckets),
         ];
         for (account, bytes) in accounts {
-            run.push(Time::ZERO, account, signed(bytes.get()));
+            change(ledger, Time::ZERO, account, signed(bytes.get()))?;
         }
-    }
-
-    /// Saved activations and workspace of one operation, in order of time.
-    fn compute(&self, op: Op, Interval { start, end }: Interval, run: &mut Run) {
-        let cost = &self.inputs.costs().stages[op.stage.index()];
-        let saved = self.scaled(cost.saved.get(), op);
-        match op.kind {
-            Kind::Forward => run.push(start, Account::Activations, saved),
-            Kind::Backward => {
-                let workspace = self.scaled(cost.workspace.get(), op);
-                run.push(start, Account::Workspace, workspace);
-                run.push(end, Account::Workspace, -workspace);
-                run.push(end, Account::Activations, -saved);
-            }
-            Kind::InputGradient => {
-                run.push(start, Account::Workspace, self.scaled(cost.workspace.get(), op));
-                run.push(end, Account::Activations, -self.released(op));
-            }
-            Kind::WeightGradient => {
-                run.push(end, Account::Workspace, -self.scaled(cost.workspace.get(), op));
-                run.push(end, Account::Activations, self.released(op) - saved);
-            }
-        }
-    }
-
-    /// What the end of `I` frees; negative if it adds.
-    fn released(&self, op: Op) -> i64 {
-        let released = self.inputs.costs().stages[op.stage.index()].released_at_input_gradient;
-        self.scaled(released.unsigned_abs(), op) * released.signum()
-    }
-
-    /// Send buffers that fall free when `rank`'s messages to `peer` have arrived.
-    fn sent(&self, rank: Rank, peer: Rank, run: &mut Run) {
-        self.each_message(rank, peer, |on_link, bytes| {
-            run.push(on_link.end, Account::SendBuffers, -bytes)
-        });
-    }
-
-    /// Receive buffers that `rank` needs from the start of `peer`'s messages on.
-    fn received(&self, peer: Rank, rank: Rank, run: &mut Run) {
-        self.each_message(peer, rank, |on_link, bytes| {
-            run.push(on_link.start, Account::ReceiveBuffers, bytes)
-        });
-    }
-
-    fn each_message(&self, from: Rank, to: Rank, mut take: impl FnMut(Interval, i64)) {
-        for place in self.orders.range(from) {
-            let op = self.orders.all()[place];
-            if let Some((receiver, bytes)) = self.sizes.sent(op)
-                && receiver == to
-            {
-                take(self.messages.get(place), self.scaled(bytes, op));
-            }
-        }
+        Ok(())
     }
 
     #[inline]
-    fn scaled(&self, bytes: u64, op: Op) -> i64 {
-        signed(self.inputs.costs().scaled(bytes, op.micro_batch))
+    fn start<C: Curve<ACCOUNTS>>(
+        &self,
+        op: Op,
+        at: Time,
+        ledger: &mut Ledger<ACCOUNTS, C>,
+    ) -> Result<(), LedgerError> {
+        let changes = self.of(op);
+        change(ledger, at, Account::Activations, self.scaled(changes.activations_at_start, op))?;
+        change(ledger, at, Account::Workspace, self.scaled(changes.workspace_at_start, op))?;
+        change(ledger, at, Account::ReceiveBuffers, -self.scaled(changes.consumed, op))
+    }
+
+    #[inline]
+    fn end<C: Curve<ACCOUNTS>>(
+        &self,
+        op: Op,
+        at: Time,
+        ledger: &mut Ledger<ACCOUNTS, C>,
+    ) -> Result<(), LedgerError> {
+        let changes = self.of(op);
+        let freed = if op.kind == Kind::WeightGradient {
+            // I and W share what F saved; each share is rounded on its own, so W frees the rest of the whole.
+            let cost = &self.inputs.costs().stages[op.stage.index()];
+            let released = self.scaled(cost.released_at_input_gradient, op);
+            released - self.scaled(signed(cost.saved.get()), op)
+        } else {
+            self.scaled(changes.activations_at_end, op)
+        };
+        change(ledger, at, Account::Activations, freed)?;
+        change(ledger, at, Account::Workspace, self.scaled(changes.workspace_at_end, op))?;
+        change(ledger, at, Account::SendBuffers, self.scaled(changes.sent, op))
+    }
+
+    #[inline]
+    fn of(&self, op: Op) -> &OpChanges {
+        &self.changes[OpChanges::index(op, self.inputs.shape().stages())]
+    }
+
+    /// An amount as it is for one micro-batch; scaling keeps the sign.
+    #[inline]
+    fn scaled(&self, amount: i64, op: Op) -> i64 {
+        let costs: &Costs = self.inputs.costs();
+        if costs.micro_batch_scale.is_empty() {
+            return amount;
+        }
+        signed(costs.scaled(amount.unsigned_abs(), op.micro_batch)) * amount.signum()
+    }
+
+    /// The messages that a rank sends and receives, if any of them has a size.
+    fn buffers(&self, rank: Rank) -> Buffers<'_> {
+        let mut cursors = Vec::new();
+        if self.changes.iter().any(|changes| changes.sent > 0) {
+            for (pair, &(from, to)) in (0..).zip(&self.rows.pairs) {
+                let log = self.messages.pair(pair);
+                if from == rank {
+                    cursors.push(Cursor::new(log, Side::Sends));
+                }
+                if to == rank {
+                    cursors.push(Cursor::new(log, Side::Receives));
+                }
+            }
+        }
+        let mut buffers = Buffers { cursors, next: Time::MAX };
+        buffers.look();
+        buffers
     }
 }
 
-impl Run {
-    #[inline]
-    fn push(&mut self, at: Time, account: Account, delta: i64) {
-        if delta != 0 {
-            self.changes.push(Change { at, delta, account });
-        }
-    }
-
-    fn clear(&mut self) {
-        self.changes.clear();
-        self.next = 0;
-    }
-
-    /// Most runs are in order as they are made; those of overlapped pairs and of links that serve out of turn
-    /// are nearly so.
-    fn sort(&mut self) {
-        if !self.changes.is_sorted_by_key(|change| change.at) {
-            self.changes.sort_by_key(|change| change.at);
-        }
-    }
-
+/// The changes of a rank's message buffers, from several runs.
+struct Buffers<'a> {
+    cursors: Vec<Cursor<'a>>,
     /// When the next change is, or [`Time::MAX`].
-    #[inline]
-    fn head(&self) -> Time {
-        self.changes.get(self.next).map_or(Time::MAX, |change| change.at)
+    next: Time,
+}
+
+/// Which of a message's two buffers a rank holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    /// Falls free at the message's end.
+    Sends,
+    /// Is taken at the message's start.
+    Receives,
+}
+
+/// One run of changes.
+struct Cursor<'a> {
+    log: Cow<'a, [Sent]>,
+    side: Side,
+    next: usize,
+    /// When the next change is, or [`Time::MAX`].
+    at: Time,
+}
+
+impl<'a> Cursor<'a> {
+    fn new(log: &'a [Sent], side: Side) -> Self {
+        let mut log = Cow::Borrowed(log);
+        // Messages without a serial link can overtake one another.
+        if !log.is_sorted_by_key(|sent| side.instant(sent.interval)) {
+            log.to_mut().sort_by_key(|sent| side.instant(sent.interval));
+        }
+        let at = log.first().map_or(Time::MAX, |sent| side.instant(sent.interval));
+        Self { log, side, next: 0, at }
     }
 }
 
-/// Feeds the runs to a ledger in order of time.
-fn merge<C: Curve<ACCOUNTS> + Default>(runs: &mut [Run]) -> Result<(Peak<ACCOUNTS>, C), LedgerError> {
-    let mut ledger = Ledger::<ACCOUNTS, C>::new(C::default());
-    loop {
-        // The run with the earliest change, and how far it can go before another run is due.
-        let (mut first, mut earliest, mut until) = (0, Time::MAX, Time::MAX);
-        for (number, run) in runs.iter().enumerate() {
-            let head = run.head();
-            if head < earliest {
-                (first, until, earliest) = (number, earliest, head);
-            } else {
-                until = until.min(head);
-            }
-        }
-        if earliest == Time::MAX {
-            break;
-        }
-        let run = &mut runs[first];
-        while let Some(change) = run.changes.get(run.next)
-            && change.at <= until
-        {
-            ledger.change(change.at, change.account as usize, change.delta)?;
-            run.next += 1;
+impl Side {
+    #[inline]
+    const fn instant(self, interval: Interval) -> Time {
+        match self {
+            Self::Sends => interval.end,
+            Self::Receives => interval.start,
         }
     }
-    let (peak, _left, curve) = ledger.finish()?;
-    Ok((peak, curve))
+}
+
+impl Buffers<'_> {
+    /// Makes all changes before an instant. Those at the instant itself can wait: within an instant the order
+    /// does not matter.
+    #[inline]
+    fn change_before<C: Curve<ACCOUNTS>>(
+        &mut self,
+        until: Time,
+        weaver: &Weaver<'_>,
+        ledger: &mut Ledger<ACCOUNTS, C>,
+    ) -> Result<(), LedgerError> {
+        while self.next < until {
+            for cursor in &mut self.cursors {
+                if cursor.at != self.next {
+                    continue;
+                }
+                let op = weaver.orders.all()[cursor.log[cursor.next].place as usize];
+                let bytes = weaver.scaled(weaver.of(op).sent, op);
+                match cursor.side {
+                    Side::Sends => change(ledger, self.next, Account::SendBuffers, -bytes)?,
+                    Side::Receives => change(ledger, self.next, Account::ReceiveBuffers, bytes)?,
+                }
+                cursor.next += 1;
+                cursor.at =
+                    cursor.log.get(cursor.next).map_or(Time::MAX, |sent| cursor.side.instant(sent.interval));
+            }
+            self.look();
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn look(&mut self) {
+        self.next = self.cursors.iter().map(|cursor| cursor.at).min().unwrap_or(Time::MAX);
+    }
+}
+
+#[inline]
+fn change<C: Curve<ACCOUNTS>>(
+    ledger: &mut Ledger<ACCOUNTS, C>,
+    at: Time,
+    account: Account,
+    delta: i64,
+) -> Result<(), LedgerError> {
+    if delta == 0 { Ok(()) } else { ledger.change(at, account as usize, delta) }
 }
 
 /// `Inputs::new` keeps the sum of all bytes below 2^63.

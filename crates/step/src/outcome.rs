@@ -140,13 +140,7 @@ pub struct Bubble {
 impl Summary {
     /// The bubble rates. A rate whose divisor is zero (a step of no length) is zero.
     pub fn bubble(&self) -> Bubble {
-        let ideal = self
-            .ranks
-            .iter()
-            .map(|rank| rank.busy)
-            .max()
-            .unwrap_or_default()
-            .as_nanos() as f64;
+        let ideal = self.ranks.iter().map(|rank| rank.busy).max().unwrap_or_default().as_nanos() as f64;
         let gradient = self.gradient_ready.since(Time::ZERO).as_nanos() - self.setup.as_nanos();
         let (gradient, longest) = (gradient as f64, self.longest_span.as_nanos() as f64);
         let rate = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
@@ -161,9 +155,7 @@ impl Summary {
     pub fn highest_peak(&self) -> (Rank, Bytes) {
         let peaks = self.ranks.iter().map(|rank| rank.peak.bytes);
         // The first of equal ones.
-        let best = peaks
-            .enumerate()
-            .max_by_key(|&(rank, bytes)| (bytes, std::cmp::Reverse(rank)));
+        let best = peaks.enumerate().max_by_key(|&(rank, bytes)| (bytes, std::cmp::Reverse(rank)));
         best.map_or((Rank(0), Bytes::ZERO), |(rank, bytes)| (Rank(rank as u16), bytes))
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Row {
     pub(crate) output: u32,
     /// The serial link of its message, or [`NONE`]: same rank, no receiver, or unlimited links.
     pub(crate) link: u32,
+    /// The ordered pair of ranks of its message, or [`NONE`].
+    pub(crate) pair: u32,
     /// The rank that receives its result, or [`NONE`].
     pub(crate) receiver: u32,
     /// Whether the receiver is another rank, so that there is a message.
@@ -41,30 +43,30 @@ pub(crate) struct Rows {
     pub(crate) slots: usize,
     /// Number of serial links.
     pub(crate) links: usize,
+    /// Sender and receiver of each pair that exchanges messages.
+    pub(crate) pairs: Vec<(Rank, Rank)>,
 }
 
 impl Rows {
     /// The rows of a step.
     pub(crate) fn new(inputs: &Inputs) -> Self {
         let (shape, costs) = (inputs.shape(), inputs.costs());
-        let mut links = LinkNumbers {
-            mode: inputs.links,
-            numbers: BTreeMap::new(),
-        };
+        let mut pairs = PairNumbers(BTreeMap::new());
         let stages = shape.stages();
         let mut rows = Vec::with_capacity(Kind::ALL.len() * stages);
         for kind in Kind::ALL {
             for stage in (0..stages as u16).map(Stage) {
-                rows.push(row(shape, costs, &mut links, Op::new(kind, stage, MicroBatch(0))));
+                let op = Op::new(kind, stage, MicroBatch(0));
+                rows.push(row(shape, costs, inputs.links, &mut pairs, op));
             }
         }
-        let numbers = links.numbers.len();
-        Self {
-            by_kind_and_stage: rows,
-            stages,
-            slots: 2 * stages * shape.micro_batches(),
-            links: numbers,
-        }
+        let links = match inputs.links {
+            Links::Unlimited => 0,
+            Links::Shared => 1,
+            Links::Directional => pairs.0.len(),
+        };
+        let slots = 2 * stages * shape.micro_batches();
+        Self { by_kind_and_stage: rows, stages, slots, links, pairs: pairs.in_order() }
     }
 
     /// The row of an operation.
@@ -74,7 +76,7 @@ impl Rows {
     }
 }
 
-fn row(shape: &Shape, costs: &Costs, links: &mut LinkNumbers, op: Op) -> Row {
+fn row(shape: &Shape, costs: &Costs, links: Links, pairs: &mut PairNumbers, op: Op) -> Row {
     let cost = &costs.stages[op.stage.index()];
     let (stages, m) = (shape.stages() as u32, shape.micro_batches() as u32);
     let activation = |stage: Stage| u32::from(stage.0) * m;
@@ -88,11 +90,7 @@ fn row(shape: &Shape, costs: &Costs, links: &mut LinkNumbers, op: Op) -> Row {
         Kind::Backward | Kind::InputGradient => {
             let input = shape.next(op.stage).map(|_| gradient(op.stage));
             let to = shape.previous(op.stage);
-            let duration = if op.kind == Kind::Backward {
-                cost.backward
-            } else {
-                cost.input_gradient
-            };
+            let duration = if op.kind == Kind::Backward { cost.backward } else { cost.input_gradient };
             (duration, input, to, to.map(gradient))
         }
         Kind::WeightGradient => (cost.weight_gradient, None, None, None),
@@ -105,33 +103,35 @@ fn row(shape: &Shape, costs: &Costs, links: &mut LinkNumbers, op: Op) -> Row {
         Kind::Forward => cost.activation.time,
         _ => cost.gradient.time,
     };
+    let pair = receiver.filter(|_| sends).map_or(NONE, |to| pairs.number(from, to));
     Row {
         duration: duration.as_nanos(),
         message: message.as_nanos(),
         input: input.unwrap_or(NONE),
         output: output.unwrap_or(NONE),
-        link: receiver
-            .filter(|_| sends)
-            .map_or(NONE, |to| links.number(from, to)),
+        link: match links {
+            Links::Directional => pair,
+            Links::Shared if sends => 0,
+            Links::Shared | Links::Unlimited => NONE,
+        },
+        pair,
         receiver: receiver.map_or(NONE, |rank| u32::from(rank.0)),
         sends,
     }
 }
 
-/// Gives each link that is used a number.
-struct LinkNumbers {
-    mode: Links,
-    numbers: BTreeMap<(Rank, Rank), u32>,
-}
+/// Gives each ordered pair of ranks that exchanges messages a number.
+struct PairNumbers(BTreeMap<(Rank, Rank), u32>);
 
-impl LinkNumbers {
+impl PairNumbers {
     fn number(&mut self, from: Rank, to: Rank) -> u32 {
-        let key = match self.mode {
-            Links::Unlimited => return NONE,
-            Links::Shared => (Rank(0), Rank(0)),
-            Links::Directional => (from, to),
-        };
-        let next = self.numbers.len() as u32;
-        *self.numbers.entry(key).or_insert(next)
+        let next = self.0.len() as u32;
+        *self.0.entry((from, to)).or_insert(next)
+    }
+
+    fn in_order(self) -> Vec<(Rank, Rank)> {
+        let mut pairs = vec![(Rank(0), Rank(0)); self.0.len()];
+        self.0.into_iter().for_each(|(pair, number)| pairs[number as usize] = pair);
+        pairs
     }
 }

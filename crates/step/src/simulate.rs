@@ -3,7 +3,8 @@
 use pipestep_engine::{Bytes, Duration, NoCurve, NoRecord, Peak, Time, Timeline};
 use pipestep_schedule::{Op, Orders, Plan};
 
-use crate::events::{self, run_orders, run_policy};
+use crate::events::{Messages as MessageMode, run_orders, run_policy};
+use crate::log::MessageLog;
 use crate::memory::memory;
 use crate::{
     ACCOUNTS, Dataflow, FifoStep, Inputs, Links, MemoryCurve, Messages, RankOutcome, Record, StepError,
@@ -26,48 +27,21 @@ pub struct Outcome {
 /// # Errors
 /// [`StepError`] if the plan is not right for the step or deadlocks.
 pub fn simulate(inputs: &Inputs, plan: Plan) -> Result<Outcome, StepError> {
-    let (times, record) = match plan {
-        Plan::Online(policy) => {
-            let (times, orders, ops, messages) = run_policy(inputs, policy)?;
-            let updates = times.updates.clone();
-            (
-                times,
-                Record {
-                    orders,
-                    ops,
-                    messages,
-                    updates,
-                },
-            )
-        }
+    let (times, orders, ops, messages) = match plan {
+        Plan::Online(policy) => run_policy(inputs, policy)?,
         Plan::Fixed(orders) => {
             orders.validate(inputs.shape())?;
-            let (mut ops, mut messages) = (
-                Timeline::new(orders.all().len()),
-                Timeline::new(orders.all().len()),
-            );
-            let times = run_orders(inputs, &orders, events::Messages::Folded, &mut ops, &mut messages)?;
-            let updates = times.updates.clone();
-            (
-                times,
-                Record {
-                    orders,
-                    ops,
-                    messages,
-                    updates,
-                },
-            )
+            let (mut ops, mut messages) = (Timeline::new(orders.all().len()), MessageLog::new());
+            let times = run_orders(inputs, &orders, MessageMode::Folded, &mut ops, &mut messages)?;
+            (times, orders, ops, messages)
         }
     };
-    let read: Vec<(Peak<ACCOUNTS>, MemoryCurve)> =
-        memory(inputs, &record.orders, &record.ops, &record.messages)?;
+    let read: Vec<(Peak<ACCOUNTS>, MemoryCurve)> = memory(inputs, &orders, &ops, &messages)?;
     let (peaks, curves) = read.into_iter().unzip();
-    let zero_transfer = zero_transfer_makespan(inputs, &record.orders)?;
-    Ok(Outcome {
-        summary: summarize(inputs, &times, peaks, zero_transfer),
-        record,
-        curves,
-    })
+    let zero_transfer = zero_transfer_makespan(inputs, &orders)?;
+    let messages = messages.by_place(orders.all().len());
+    let record = Record { orders, ops, messages, updates: times.updates.clone() };
+    Ok(Outcome { summary: summarize(inputs, &times, peaks, zero_transfer), record, curves })
 }
 
 /// The summary of a step by the shortest way: the clock-free pass where it is exact, the event engine otherwise.
@@ -80,22 +54,10 @@ pub fn summary(inputs: &Inputs, plan: Plan) -> Result<Summary, StepError> {
         return simulate(inputs, plan).map(|outcome| outcome.summary);
     };
     orders.validate(inputs.shape())?;
-    let (mut ops, mut messages) = (
-        Timeline::new(orders.all().len()),
-        Timeline::new(orders.all().len()),
-    );
+    let (mut ops, mut messages) = (Timeline::new(orders.all().len()), MessageLog::new());
     let times = Dataflow::new().run(step, orders, &mut ops, &mut messages)?;
     let zero_transfer = zero_transfer_makespan(inputs, orders)?;
-    let Plan::Fixed(orders) = plan else {
-        unreachable!("it was fixed above")
-    };
-    let record = Record {
-        orders,
-        ops,
-        messages,
-        updates: times.updates.clone(),
-    };
-    let read: Vec<(Peak<ACCOUNTS>, NoCurve)> = memory(inputs, &record.orders, &record.ops, &record.messages)?;
+    let read: Vec<(Peak<ACCOUNTS>, NoCurve)> = memory(inputs, orders, &ops, &messages)?;
     let peaks = read.into_iter().map(|(peak, _)| peak).collect();
     Ok(summarize(inputs, &times, peaks, zero_transfer))
 }
@@ -105,9 +67,7 @@ fn zero_transfer_makespan(inputs: &Inputs, orders: &Orders) -> Result<Time, Step
     let mut free = inputs.with_free_transfers();
     free.links = Links::Unlimited; // a message of no length never queues
     let step = FifoStep::new(&free).expect("unlimited links need no event engine");
-    Ok(Dataflow::new()
-        .run(step, orders, &mut NoRecord, &mut NoRecord)?
-        .makespan)
+    Ok(Dataflow::new().run(step, orders, &mut NoRecord, &mut NoRecord)?.makespan)
 }
 
 fn summarize(
@@ -151,17 +111,10 @@ fn count_messages(inputs: &Inputs) -> Messages {
             }
             let micro_batches = shape.micro_batches_of(pipestep_schedule::Stage(stage));
             *count += micro_batches.len() as u64;
-            let sizes = micro_batches.map(|i| {
-                costs
-                    .message(shape, make(stage, i))
-                    .map_or(0, |(_, sent)| sent.bytes.get())
-            });
+            let sizes = micro_batches
+                .map(|i| costs.message(shape, make(stage, i)).map_or(0, |(_, sent)| sent.bytes.get()));
             bytes += sizes.sum::<u64>();
         }
     }
-    Messages {
-        forward: counted[0],
-        backward: counted[1],
-        bytes: Bytes::new(bytes),
-    }
+    Messages { forward: counted[0], backward: counted[1], bytes: Bytes::new(bytes) }
 }

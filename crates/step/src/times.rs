@@ -15,11 +15,7 @@ pub(crate) struct Tally {
 impl Tally {
     /// Nothing has run; the rank is free from `setup` on.
     pub(crate) const fn new(setup: u64) -> Self {
-        Self {
-            busy: 0,
-            first_start: u64::MAX,
-            last_end: setup,
-        }
+        Self { busy: 0, first_start: u64::MAX, last_end: setup }
     }
 
     /// From when the rank can run something more.
@@ -46,10 +42,7 @@ impl Times {
         for tally in tallies {
             let end = Time::from_nanos(tally.last_end);
             busy.push(Duration::from_nanos(tally.busy));
-            active.push(Interval {
-                start: Time::from_nanos(tally.first_start).min(end),
-                end,
-            });
+            active.push(Interval { start: Time::from_nanos(tally.first_start).min(end), end });
         }
         let gradient_ready = active.iter().map(|active| active.end).max().unwrap_or(Time::ZERO);
         let update = |(active, cost): (&Interval, &crate::RankCost)| {
@@ -57,31 +50,15 @@ impl Times {
                 UpdateAfter::All => gradient_ready,
                 UpdateAfter::Own => active.end,
             };
-            Interval {
-                start,
-                end: later(start, cost.update),
-            }
+            Interval { start, end: later(start, cost.update) }
         };
         let updates: Vec<Interval> = active.iter().zip(&inputs.costs().ranks).map(update).collect();
-        let makespan = updates
-            .iter()
-            .map(|update| update.end)
-            .max()
-            .unwrap_or(gradient_ready)
-            .max(gradient_ready);
-        Self {
-            makespan,
-            gradient_ready,
-            setup,
-            busy,
-            active,
-            updates,
-        }
+        let makespan =
+            updates.iter().map(|update| update.end).max().unwrap_or(gradient_ready).max(gradient_ready);
+        Self { makespan, gradient_ready, setup, busy, active, updates }
     }
 }
 
 fn later(start: Time, length: Duration) -> Time {
-    start
-        .after(length)
-        .expect("Inputs::new keeps the sum of all times below 2^63 ns")
+    start.after(length).expect("Inputs::new keeps the sum of all times below 2^63 ns")
 }

@@ -10,6 +10,7 @@ use pipestep_schedule::{Choice, Kind, Op, Policy, Rank, Ready};
 use crate::Inputs;
 use crate::lengths::Lengths;
 use crate::links::{Flight, Transport};
+use crate::log::MessageSink;
 use crate::rows::{NONE, Rows};
 use crate::times::Tally;
 
@@ -56,7 +57,7 @@ pub(crate) struct RankState {
 }
 
 /// A step under way.
-pub(crate) struct StepWorld<'a, R: Recorder, L: Lengths, T: Transport> {
+pub(crate) struct StepWorld<'a, R, M, L, T> {
     pub(crate) inputs: &'a Inputs,
     pub(crate) rows: &'a Rows,
     pub(crate) lengths: L,
@@ -70,18 +71,13 @@ pub(crate) struct StepWorld<'a, R: Recorder, L: Lengths, T: Transport> {
     /// Ranks that may have something to choose at this instant.
     pub(crate) awake: Vec<Rank>,
     pub(crate) ops: &'a mut R,
-    pub(crate) messages: &'a mut R,
+    pub(crate) messages: &'a mut M,
 }
 
 impl RankState {
     /// A rank that has run nothing and numbers its operations from `first_place`.
     pub(crate) const fn new(first_place: usize, setup: u64) -> Self {
-        Self {
-            doing: Doing::Idle,
-            next_place: first_place,
-            tally: Tally::new(setup),
-            ran: Vec::new(),
-        }
+        Self { doing: Doing::Idle, next_place: first_place, tally: Tally::new(setup), ran: Vec::new() }
     }
 
     /// Whether the policy has said that nothing is left for it.
@@ -90,7 +86,9 @@ impl RankState {
     }
 }
 
-impl<R: Recorder, L: Lengths, T: Transport> World<HeapQueue<Event>> for StepWorld<'_, R, L, T> {
+impl<R: Recorder, M: MessageSink, L: Lengths, T: Transport> World<HeapQueue<Event>>
+    for StepWorld<'_, R, M, L, T>
+{
     type Event = Event;
     type Error = Overflow;
 
@@ -120,7 +118,7 @@ impl<R: Recorder, L: Lengths, T: Transport> World<HeapQueue<Event>> for StepWorl
     }
 }
 
-impl<R: Recorder, L: Lengths, T: Transport> StepWorld<'_, R, L, T> {
+impl<R: Recorder, M: MessageSink, L: Lengths, T: Transport> StepWorld<'_, R, M, L, T> {
     fn end_operation(&mut self, now: Time, rank: Rank) {
         let Doing::Running(first, second) = self.ranks[rank.index()].doing else {
             unreachable!("a rank that ends an operation was running it");
@@ -131,11 +129,8 @@ impl<R: Recorder, L: Lengths, T: Transport> StepWorld<'_, R, L, T> {
             None => self.deliver(now, first),
             Some(second) => {
                 // Both halves of a pair end now; where they use one link, the activation goes first.
-                let [activation, gradient] = if first.op.kind < second.op.kind {
-                    [first, second]
-                } else {
-                    [second, first]
-                };
+                let [activation, gradient] =
+                    if first.op.kind < second.op.kind { [first, second] } else { [second, first] };
                 self.deliver(now, activation);
                 self.deliver(now, gradient);
             }
@@ -154,21 +149,14 @@ impl<R: Recorder, L: Lengths, T: Transport> StepWorld<'_, R, L, T> {
             return;
         }
         let receiver = Rank(row.receiver as u16);
-        let flight = Flight {
-            op,
-            place,
-            slot: row.output + op.micro_batch.0,
-            receiver,
-        };
+        let slot = row.output + op.micro_batch.0;
+        let flight = Flight { op, place, slot, pair: row.pair, receiver };
         if !row.sends {
             self.arrive(now, flight);
             return;
         }
         let length = self.lengths.message(place, op, row.message);
-        if let Some(arrival) = self
-            .transport
-            .send(now, row.link, length, flight, &mut *self.messages)
-        {
+        if let Some(arrival) = self.transport.send(now, row.link, length, flight, &mut *self.messages) {
             self.arrive(arrival, flight);
         }
     }
@@ -193,9 +181,7 @@ impl<R: Recorder, L: Lengths, T: Transport> StepWorld<'_, R, L, T> {
                 None => return,
             },
         };
-        let ready = second
-            .map_or(Time::ZERO, |second| self.ready(second.op))
-            .max(self.ready(first.op));
+        let ready = second.map_or(Time::ZERO, |second| self.ready(second.op)).max(self.ready(first.op));
         let state = &mut self.ranks[rank.index()];
         if ready == Time::MAX {
             state.doing = Doing::Waiting(first, second);
@@ -203,26 +189,17 @@ impl<R: Recorder, L: Lengths, T: Transport> StepWorld<'_, R, L, T> {
         }
         let start = ready.max(now).as_nanos();
         let length = match second {
-            None => self
-                .lengths
-                .op(first.place, first.op, self.rows.of(first.op).duration),
+            None => self.lengths.op(first.place, first.op, self.rows.of(first.op).duration),
             Some(second) => {
-                let pair = self
-                    .inputs
-                    .costs()
-                    .pair_duration(self.inputs.shape(), first.op, second.op);
-                pair.expect("only pairs with a time of their own run as one")
-                    .as_nanos()
+                let pair = self.inputs.costs().pair_duration(self.inputs.shape(), first.op, second.op);
+                pair.expect("only pairs with a time of their own run as one").as_nanos()
             }
         };
         // Inputs::new keeps the sum of all times below 2^63 ns, so this cannot overflow.
         let end = start + length;
         state.doing = Doing::Running(first, second);
         state.tally.run(start, end);
-        let interval = Interval {
-            start: Time::from_nanos(start),
-            end: Time::from_nanos(end),
-        };
+        let interval = Interval { start: Time::from_nanos(start), end: Time::from_nanos(end) };
         self.ops.record(first.place, interval);
         if let Some(second) = second {
             self.ops.record(second.place, interval);
@@ -290,11 +267,7 @@ impl<R: Recorder, L: Lengths, T: Transport> StepWorld<'_, R, L, T> {
 #[inline]
 fn ready(slots: &[Time], rows: &Rows, op: Op) -> Time {
     let row = rows.of(op);
-    if row.input == NONE {
-        Time::ZERO
-    } else {
-        slots[(row.input + op.micro_batch.0) as usize]
-    }
+    if row.input == NONE { Time::ZERO } else { slots[(row.input + op.micro_batch.0) as usize] }
 }
 
 /// The world as an online policy may see it.

@@ -9,10 +9,7 @@ pub(crate) const MS: u64 = 1_000_000;
 
 /// A message of so many nanoseconds and bytes.
 pub(crate) fn message(nanos: u64, bytes: u64) -> Message {
-    Message {
-        time: Duration::from_nanos(nanos),
-        bytes: Bytes::new(bytes),
-    }
+    Message { time: Duration::from_nanos(nanos), bytes: Bytes::new(bytes) }
 }
 
 /// A stage with a whole backward of `backward` ns of which half is `W`.
@@ -25,10 +22,7 @@ pub(crate) fn stage(forward: u64, backward: u64, saved: u64, sent: Message) -> S
         layers: 1,
         saved: Bytes::new(saved),
         activation: sent,
-        gradient: Message {
-            bytes: Bytes::new(2 * sent.bytes.get()),
-            ..sent
-        },
+        gradient: Message { bytes: Bytes::new(2 * sent.bytes.get()), ..sent },
         ..StageCost::default()
     }
 }
@@ -46,25 +40,20 @@ pub(crate) fn orders(name: &str, inputs: &Inputs) -> Option<pipestep_schedule::O
 /// A random step: schedule, shape, costs, links. Times are small so that many instants coincide, and some are
 /// zero; some are huge.
 pub(crate) fn any_step() -> impl Strategy<Value = (&'static str, Inputs)> {
-    let names: Vec<&'static str> = pipestep_schedule::all()
-        .iter()
-        .map(|schedule| schedule.entry().name)
-        .collect();
+    let names: Vec<&'static str> =
+        pipestep_schedule::all().iter().map(|schedule| schedule.entry().name).collect();
     let shapes = (prop::sample::select(names), 1_u64..6, 1_u64..4, 1_u64..12);
     shapes
-        .prop_filter_map(
-            "the schedule takes this shape",
-            |(name, ranks, chunks, micro_batches)| {
-                let entry = find(name)?.entry();
-                let chunks = match entry.chunks {
-                    Chunks::Exactly(count) => u64::from(count),
-                    Chunks::Any => chunks,
-                    Chunks::Even => 2 * chunks,
-                };
-                let shape = Shape::new(ranks, chunks, micro_batches, entry.placement).ok()?;
-                Some((name, shape))
-            },
-        )
+        .prop_filter_map("the schedule takes this shape", |(name, ranks, chunks, micro_batches)| {
+            let entry = find(name)?.entry();
+            let chunks = match entry.chunks {
+                Chunks::Exactly(count) => u64::from(count),
+                Chunks::Any => chunks,
+                Chunks::Even => 2 * chunks,
+            };
+            let shape = Shape::new(ranks, chunks, micro_batches, entry.placement).ok()?;
+            Some((name, shape))
+        })
         .prop_flat_map(|(name, shape)| (Just(name), any_inputs(shape)))
 }
 
@@ -83,12 +72,7 @@ fn any_inputs(shape: Shape) -> impl Strategy<Value = Inputs> {
     (costs, links, arbitration, update).prop_map(
         move |((stages, ranks, setup, scale), links, arbitration, update)| {
             let setup = Duration::from_nanos(setup);
-            let costs = Costs {
-                stages,
-                ranks,
-                setup,
-                micro_batch_scale: scale,
-            };
+            let costs = Costs { stages, ranks, setup, micro_batch_scale: scale };
             let mut inputs =
                 Inputs::new(shape.clone(), costs).expect("random costs are far below the limits");
             (inputs.links, inputs.arbitration, inputs.update_after) = (links, arbitration, update);
@@ -107,40 +91,26 @@ fn any_message() -> impl Strategy<Value = Message> {
 
 fn any_stage() -> impl Strategy<Value = StageCost> {
     let times = (small(), small(), small());
-    (
-        times,
-        1_u64..4,
-        0_u64..50,
-        -10_i64..50,
-        0_u64..9,
-        any_message(),
-        any_message(),
+    (times, 1_u64..4, 0_u64..50, -10_i64..50, 0_u64..9, any_message(), any_message()).prop_map(
+        |((forward, input, weight), layers, saved, released, workspace, activation, gradient)| StageCost {
+            forward: Duration::from_nanos(forward),
+            backward: Duration::from_nanos(input + weight),
+            input_gradient: Duration::from_nanos(input),
+            weight_gradient: Duration::from_nanos(weight),
+            layers,
+            saved: Bytes::new(saved),
+            released_at_input_gradient: released.min(saved as i64),
+            workspace: Bytes::new(workspace),
+            activation,
+            gradient,
+        },
     )
-        .prop_map(
-            |((forward, input, weight), layers, saved, released, workspace, activation, gradient)| {
-                StageCost {
-                    forward: Duration::from_nanos(forward),
-                    backward: Duration::from_nanos(input + weight),
-                    input_gradient: Duration::from_nanos(input),
-                    weight_gradient: Duration::from_nanos(weight),
-                    layers,
-                    saved: Bytes::new(saved),
-                    released_at_input_gradient: released.min(saved as i64),
-                    workspace: Bytes::new(workspace),
-                    activation,
-                    gradient,
-                }
-            },
-        )
 }
 
 fn any_rank() -> impl Strategy<Value = RankCost> {
     (small(), prop::option::of(small()), 0_u64..9).prop_map(|(update, pair, weights)| RankCost {
         update: Duration::from_nanos(update),
         overlapped_pair: pair.map(Duration::from_nanos),
-        held: Held {
-            weights: Bytes::new(weights),
-            ..Held::default()
-        },
+        held: Held { weights: Bytes::new(weights), ..Held::default() },
     })
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use pipestep_engine::{Interval, NoCurve, NoRecord, Peak, Time, Timeline};
+use pipestep_engine::{Interval, NoRecord, Time, Timeline};
 use pipestep_schedule::{Kind, Op, Plan, Rank, Stage};
 use pipestep_step::{
-    ACCOUNTS, Account, Dataflow, FifoStep, Inputs, Links, MessageMode, Outcome, Record, memory, run_orders,
+    Account, Dataflow, FifoStep, Inputs, Links, MessageLog, MessageMode, Outcome, Record, memory, run_orders,
     simulate, summary,
 };
 use proptest::prelude::*;
@@ -20,8 +20,7 @@ fn outcome(name: &str, inputs: &Inputs) -> Option<Outcome> {
 /// Where each (kind, stage, micro-batch) stands.
 fn places(record: &Record) -> BTreeMap<(Kind, Stage, u32), usize> {
     let all = record.orders.all().iter().enumerate();
-    all.map(|(place, op)| ((op.kind, op.stage, op.micro_batch.0), place))
-        .collect()
+    all.map(|(place, op)| ((op.kind, op.stage, op.micro_batch.0), place)).collect()
 }
 
 /// The place of the operation whose result from another stage `op` needs.
@@ -29,10 +28,7 @@ fn producer(inputs: &Inputs, places: &BTreeMap<(Kind, Stage, u32), usize>, op: O
     let mb = op.micro_batch.0;
     let found = |kind, stage| places.get(&(kind, stage, mb)).copied();
     match op.kind {
-        Kind::Forward => inputs
-            .shape()
-            .previous(op.stage)
-            .and_then(|stage| found(Kind::Forward, stage)),
+        Kind::Forward => inputs.shape().previous(op.stage).and_then(|stage| found(Kind::Forward, stage)),
         Kind::Backward | Kind::InputGradient => inputs
             .shape()
             .next(op.stage)
@@ -48,18 +44,18 @@ proptest! {
     fn the_event_engine_and_the_clock_free_pass_agree((name, inputs) in any_step()) {
         let Some(orders) = orders(name, &inputs) else { return Ok(()) };
         let run = |how| {
-            let (mut ops, mut sent) = (Timeline::new(orders.all().len()), Timeline::new(orders.all().len()));
+            let (mut ops, mut sent) = (Timeline::new(orders.all().len()), MessageLog::new());
             let times = run_orders(&inputs, &orders, how, &mut ops, &mut sent).unwrap();
-            (times, ops, sent)
+            (times, ops, sent.by_place(orders.all().len()))
         };
         let reference = run(MessageMode::Events);
         prop_assert_eq!(&run(MessageMode::Folded), &reference);
         let unrecorded = run_orders(&inputs, &orders, MessageMode::Events, &mut NoRecord, &mut NoRecord).unwrap();
         prop_assert_eq!(&unrecorded, &reference.0);
         if let Some(step) = FifoStep::new(&inputs) {
-            let (mut ops, mut sent) = (Timeline::new(orders.all().len()), Timeline::new(orders.all().len()));
+            let (mut ops, mut sent) = (Timeline::new(orders.all().len()), MessageLog::new());
             let times = Dataflow::new().run(step, &orders, &mut ops, &mut sent).unwrap();
-            prop_assert_eq!((times, ops, sent), reference);
+            prop_assert_eq!((times, ops, sent.by_place(orders.all().len())), reference);
         } else {
             prop_assert!(inputs.links != Links::Unlimited);
         }
@@ -140,8 +136,7 @@ proptest! {
         let Some(outcome) = outcome(name, &inputs) else { return Ok(()) };
         let record = &outcome.record;
         let intervals = held(&inputs, record);
-        let peaks: Vec<(Peak<ACCOUNTS>, NoCurve)> = memory(&inputs, &record.orders, &record.ops, &record.messages).unwrap();
-        for (rank, (peak, NoCurve)) in peaks.into_iter().enumerate() {
+        for (rank, peak) in outcome.summary.ranks.iter().map(|rank| rank.peak).enumerate() {
             let mine: Vec<_> = intervals.iter().filter(|held| held.0 == rank).collect();
             let level = |at: Time| mine.iter().filter(|(_, from, to, _)| *from <= at && at < *to).map(|held| held.3).sum::<i64>();
             // A level can rise where an interval starts, or where one of negative size ends.
@@ -171,9 +166,7 @@ proptest! {
 fn outcome_of_free_transfers(name: &str, inputs: &Inputs) -> Time {
     let orders = orders(name, inputs).unwrap();
     let free = inputs.with_free_transfers();
-    run_orders(&free, &orders, MessageMode::Events, &mut NoRecord, &mut NoRecord)
-        .unwrap()
-        .makespan
+    run_orders(&free, &orders, MessageMode::Events, &mut NoRecord, &mut NoRecord).unwrap().makespan
 }
 
 /// Everything a step holds, as (rank, from, to, bytes), written down straight from the rules.
@@ -188,11 +181,7 @@ fn held(inputs: &Inputs, record: &Record) -> Vec<(usize, Time, Time, i64)> {
     for (place, &op) in record.orders.all().iter().enumerate() {
         let rank = shape.rank_of(op.stage).index();
         let cost = &costs.stages[op.stage.index()];
-        let find = |kind| {
-            places
-                .get(&(kind, op.stage, op.micro_batch.0))
-                .map(|&place| record.ops.get(place))
-        };
+        let find = |kind| places.get(&(kind, op.stage, op.micro_batch.0)).map(|&place| record.ops.get(place));
         let ran = record.ops.get(place);
         match op.kind {
             Kind::Forward => {
@@ -202,10 +191,8 @@ fn held(inputs: &Inputs, record: &Record) -> Vec<(usize, Time, Time, i64)> {
                 if let Some(backward) = find(Kind::Backward) {
                     held.push((rank, ran.start, backward.end, saved));
                 } else {
-                    let (input, weight) = (
-                        find(Kind::InputGradient).unwrap(),
-                        find(Kind::WeightGradient).unwrap(),
-                    );
+                    let (input, weight) =
+                        (find(Kind::InputGradient).unwrap(), find(Kind::WeightGradient).unwrap());
                     held.push((rank, ran.start, input.end, part));
                     held.push((rank, ran.start, weight.end, saved - part));
                 }
@@ -228,12 +215,7 @@ fn held(inputs: &Inputs, record: &Record) -> Vec<(usize, Time, Time, i64)> {
                     .copied()
                     .unwrap_or_else(|| places[&(Kind::InputGradient, to, op.micro_batch.0)]),
             };
-            held.push((
-                shape.rank_of(to).index(),
-                on_link.start,
-                record.ops.get(consumer).start,
-                bytes,
-            ));
+            held.push((shape.rank_of(to).index(), on_link.start, record.ops.get(consumer).start, bytes));
         }
     }
     held
