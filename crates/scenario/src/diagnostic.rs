@@ -1,6 +1,7 @@
 //! Errors of a scenario: a message, the place, and what to write instead, rendered with file, line and caret.
 //!
-//! A place lies in one of several sources: the file, or the text of one `--set`.
+//! A place lies in one of several sources: the file, the text of one `--set`, or a file that the scenario
+//! names.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,11 +21,7 @@ pub(crate) struct Span {
 
 impl Span {
     /// The file as a whole.
-    pub(crate) const FILE: Self = Self {
-        source: 0,
-        start: 0,
-        end: 0,
-    };
+    pub(crate) const FILE: Self = Self { source: 0, start: 0, end: 0 };
 }
 
 /// One text that values come from.
@@ -33,10 +30,10 @@ pub(crate) struct Source {
     /// The file's name, or `--set`.
     pub name: String,
     /// All of it.
-    pub text: String,
+    pub text: Arc<str>,
 }
 
-/// The file, then one source for each override.
+/// The file, then one source for each override, then the files that the scenario names.
 pub(crate) type Sources = Arc<[Source]>;
 
 /// One thing that is wrong.
@@ -51,12 +48,7 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// Something wrong at a place.
     pub(crate) fn new(span: Span, message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            span,
-            related: Vec::new(),
-            help: Vec::new(),
-        }
+        Self { message: message.into(), span, related: Vec::new(), help: Vec::new() }
     }
 
     /// A second place that matters, with a few words.
@@ -115,11 +107,8 @@ impl Diagnostics {
             Style::Plain => Renderer::plain(),
             Style::Coloured => Renderer::styled(),
         };
-        let texts: Vec<String> = self
-            .list
-            .iter()
-            .map(|diagnostic| renderer.render(&[self.group(diagnostic)]))
-            .collect();
+        let texts: Vec<String> =
+            self.list.iter().map(|diagnostic| renderer.render(&[self.group(diagnostic)])).collect();
         texts.join("\n\n")
     }
 
@@ -129,10 +118,7 @@ impl Diagnostics {
             Span::FILE => title.element(Origin::path(self.sources[0].name.as_str())),
             span => title.element(self.snippet(span, diagnostic)),
         };
-        let elsewhere = diagnostic
-            .related
-            .iter()
-            .filter(|(span, _)| span.source != diagnostic.span.source);
+        let elsewhere = diagnostic.related.iter().filter(|(span, _)| span.source != diagnostic.span.source);
         for (span, label) in elsewhere {
             let kind = AnnotationKind::Context.span(self.range(*span));
             group = group.element(self.source(span.source).annotation(kind.label(label.as_str())));
@@ -149,21 +135,15 @@ impl Diagnostics {
         diagnostic: &'a Diagnostic,
     ) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
         let primary = AnnotationKind::Primary.span(self.range(span));
-        let beside = diagnostic
-            .related
-            .iter()
-            .filter(|(other, _)| other.source == span.source);
-        let beside = beside.map(|(other, label)| {
-            AnnotationKind::Context
-                .span(self.range(*other))
-                .label(label.as_str())
-        });
+        let beside = diagnostic.related.iter().filter(|(other, _)| other.source == span.source);
+        let beside = beside
+            .map(|(other, label)| AnnotationKind::Context.span(self.range(*other)).label(label.as_str()));
         self.source(span.source).annotation(primary).annotations(beside)
     }
 
     fn source(&self, index: usize) -> Snippet<'_, annotate_snippets::Annotation<'_>> {
         let source = &self.sources[index];
-        Snippet::source(source.text.as_str()).path(source.name.as_str())
+        Snippet::source(&*source.text).path(source.name.as_str())
     }
 
     /// The bytes of a place, kept inside the text and on character boundaries.

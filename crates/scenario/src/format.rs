@@ -10,7 +10,9 @@ use pipestep_step::{Arbitration, Links, UpdateAfter};
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::options::WrittenOptions;
-use crate::read::{FromItem, OneOrList, Place, Positive, Problems, Word, Words, choose, closest};
+use crate::read::{
+    AboveZero, FromItem, OneOrList, Place, Positive, Problems, SignedBytes, Word, Words, choose, closest,
+};
 use crate::sweep::WrittenSweep;
 use crate::table::table;
 use crate::tree::{Item, Node};
@@ -112,7 +114,25 @@ table! {
         update: OneOrList<Duration> = r#""1 ms""#,
         /// Once, before anything else, on every rank; none if left out.
         setup: Duration = r#""0 ms""#,
+        /// How many times longer each micro-batch's operations and messages are, and larger its bytes: a number
+        /// or a fraction for each micro-batch; all alike if left out. A batch of 8 cut into 3, 3 and 2 has
+        /// [3, 3, 2] times the costs of one sample.
+        micro_batch_scale: OneOrList<AboveZero> = "[3, 3, 2]",
+        /// Whether the first stage has an input gradient (computed, the default) or not (none): then its `I`
+        /// takes no time and frees nothing, and its `W` is the whole backward, as in PyTorch.
+        first_stage_input_gradient: Word<FirstInputGradient> = r#""none""#,
     }
+}
+
+/// Whether the first stage of a model has an input gradient.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FirstInputGradient {
+    Computed,
+    None,
+}
+
+impl Words for FirstInputGradient {
+    const WORDS: &'static [(&'static str, Self)] = &[("computed", Self::Computed), ("none", Self::None)];
 }
 
 table! {
@@ -149,9 +169,29 @@ table! {
         /// The share of the saved bytes that is freed at the end of `I` where a schedule splits the backward;
         /// none if left out: all of it is freed at the end of `W`.
         released_at_input_gradient: Share = "0.5",
+        /// Instead of `saved_per_micro_batch` and `released_at_input_gradient`: what each pass of a micro-batch
+        /// changes, as measured.
+        change: Change = "",
+        /// The most saved bytes that the schedules which look at memory may use; one value or one a rank; the
+        /// budget if left out.
+        limit: OneOrList<Bytes> = r#""40 GB""#,
         /// What else is counted, held for the whole step: weights in BF16, gradients in FP32, the optimizer's
         /// FP32 weights and moments. Needs `[model]`.
         include: Vec<Word<Held>> = r#"["weights", "gradients", "optimizer"]"#,
+    }
+}
+
+table! {
+    /// What each pass of a micro-batch changes in the memory of a rank; the three add up to nothing. A chunk takes
+    /// its layers' share. Where the backward is not split, its end frees what the forward kept.
+    Change requires [forward, input_gradient, weight_gradient] {
+        /// What the forward keeps; one value or one a rank.
+        forward: OneOrList<SignedBytes> = r#""12 MB""#,
+        /// What the input gradient changes: negative if it frees bytes, positive if it keeps more; one value or
+        /// one a rank.
+        input_gradient: OneOrList<SignedBytes> = r#""-3 MB""#,
+        /// What the weight gradient changes; one value or one a rank.
+        weight_gradient: OneOrList<SignedBytes> = r#""-9 MB""#,
     }
 }
 
@@ -164,18 +204,13 @@ pub(crate) enum Held {
 }
 
 impl Words for Held {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("weights", Self::Weights),
-        ("gradients", Self::Gradients),
-        ("optimizer", Self::Optimizer),
-    ];
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("weights", Self::Weights), ("gradients", Self::Gradients), ("optimizer", Self::Optimizer)];
 }
 
 impl Words for Saved {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("nonlinear-fp32", Self::NonlinearFp32),
-        ("gemm-inputs-fp32", Self::GemmInputsFp32),
-    ];
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("nonlinear-fp32", Self::NonlinearFp32), ("gemm-inputs-fp32", Self::GemmInputsFp32)];
 }
 
 impl Words for Recompute {
@@ -192,11 +227,8 @@ impl Words for UpdateAfter {
 }
 
 impl Words for Links {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("directional", Self::Directional),
-        ("shared", Self::Shared),
-        ("unlimited", Self::Unlimited),
-    ];
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("directional", Self::Directional), ("shared", Self::Shared), ("unlimited", Self::Unlimited)];
 }
 
 impl Words for Arbitration {
@@ -221,9 +253,7 @@ impl FromItem for ScheduleName {
             return Some(Self(schedule));
         }
         // Aliases are accepted, and may be what was meant, but the list shows one name each.
-        let names = pipestep_schedule::all()
-            .iter()
-            .map(|schedule| schedule.entry().name);
+        let names = pipestep_schedule::all().iter().map(|schedule| schedule.entry().name);
         let list: Vec<String> = names.map(|name| format!("`\"{name}\"`")).collect();
         let near = match &item.node {
             Node::Text(text) => closest(text, schedule_names()),

@@ -5,7 +5,7 @@
 //! they mean (`lower`). Each stage reports everything that is wrong with it at once.
 //!
 //! ```
-//! use pipestep_scenario::{Override, parse};
+//! use pipestep_scenario::{Override, no_files, parse};
 //!
 //! let text = r#"
 //!     [pipeline]
@@ -16,20 +16,21 @@
 //!     forward = "10 ms"
 //!     backward = "20 ms"
 //! "#;
-//! let scenario = parse(text, "demo.toml", &[Override::set("pipeline.ranks=2")])?;
+//! let scenario = parse(text, "demo.toml", &[Override::set("pipeline.ranks=2")], &no_files)?;
 //! let step = scenario.step.expect("the file describes a step");
 //! assert_eq!(step.inputs.shape().ranks(), 2);
 //!
-//! let errors = parse("[pipeline]\nranks = 0", "demo.toml", &[]).unwrap_err();
+//! let errors = parse("[pipeline]\nranks = 0", "demo.toml", &[], &no_files).unwrap_err();
 //! assert!(errors.to_string().contains("expected a whole number of at least 1, found the number `0`"));
 //! # Ok::<(), pipestep_scenario::Diagnostics>(())
 //! ```
 //!
 //! **To add a table**, declare it with `table!`, name it in `format::File`, and give it its meaning in `lower`.
 //!
-//! Deliberately absent: files (the caller reads them), printing, and the simulation itself.
+//! Deliberately absent: opening files (the caller hands in a reader), printing, and the simulation itself.
 
 mod diagnostic;
+mod files;
 mod format;
 mod lower;
 mod options;
@@ -37,14 +38,17 @@ mod overrides;
 mod read;
 mod scenario;
 mod schema;
+mod step;
 mod sweep;
 mod table;
 mod tree;
 mod units;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Style};
+pub use files::{ReadFile, no_files};
 pub use overrides::Override;
-pub use scenario::{Scenario, StepScenario, parse};
+pub use scenario::{Scenario, parse};
 pub use schema::schema;
+pub use step::{OrderSource, StepScenario};
 pub use sweep::{Axis, Sweep};
-pub use units::{Share, UnitError, parse_bytes, parse_duration, parse_rate};
+pub use units::{Factor, Share, UnitError, parse_bytes, parse_duration, parse_rate, parse_signed_bytes};

@@ -3,6 +3,8 @@
 //! Each part is lowered on its own, so that a mistake in one does not hide one in another; a part that is
 //! [`Broken`] has already been reported.
 
+mod change;
+mod held;
 mod layers;
 mod memory;
 mod model;
@@ -16,9 +18,11 @@ use pipestep_schedule::Shape;
 use pipestep_step::{Costs, InputError, Inputs, Message, RankCost, StageCost};
 
 use crate::diagnostic::{Diagnostic, Span};
+use crate::files::Files;
 use crate::format::File;
 use crate::read::{Key, OneOrList, Problems};
-use crate::scenario::{Fitting, StepScenario};
+use crate::scenario::Fitting;
+use crate::step::{OrderSource, StepScenario};
 use layers::Split;
 use memory::StepBytes;
 use time::{Sent, Times};
@@ -28,7 +32,12 @@ use time::{Sent, Times};
 struct Broken;
 
 /// The step that a file describes, or `None` after reporting what is wrong. The file has a `[pipeline]`.
-pub(crate) fn lower_step(file: &File, fitting: &Fitting, problems: &mut Problems) -> Option<StepScenario> {
+pub(crate) fn lower_step(
+    file: &File,
+    fitting: &Fitting,
+    files: &mut Files<'_>,
+    problems: &mut Problems,
+) -> Option<StepScenario> {
     let model = model::lower(file, problems);
     let pipeline = file.pipeline.get().ok_or(Broken);
     let planned = pipeline.and_then(|pipeline| shape::lower(pipeline, fitting, problems));
@@ -38,9 +47,7 @@ pub(crate) fn lower_step(file: &File, fitting: &Fitting, problems: &mut Problems
     }
     let planned = planned.ok()?;
     let shape = &planned.shape;
-    let of_model = model
-        .as_ref()
-        .map(|model| model.as_ref().map(|(model, _)| model.model.layers));
+    let of_model = model.as_ref().map(|model| model.as_ref().map(|(model, _)| model.model.layers));
     let split = match of_model {
         Ok(count) => layers::split(pipeline.ok()?, &planned, count, problems),
         Err(&Broken) => Err(Broken),
@@ -50,11 +57,13 @@ pub(crate) fn lower_step(file: &File, fitting: &Fitting, problems: &mut Problems
     let times = time::lower(file, shape, &usable, problems);
     let messages = time::lower_messages(file, shape, problems);
     let memory = memory::lower(file, shape, &usable, &model, problems);
-    let budget = memory::lower_budget(file, shape, problems);
+    let limits = memory::lower_limits(file, shape, problems);
+    let scale = time::lower_scale(file, shape, problems);
     let rules = time::lower_rules(file);
 
     let (split, times, memory, rules) = (split.ok()?, times.ok()?, memory.ok()?, rules.ok()?);
-    let costs = costs(shape, times, &messages.ok()?, &memory, rules.setup);
+    let mut costs = costs(shape, times, &messages.ok()?, &memory, rules.setup);
+    costs.micro_batch_scale = scale.ok()?;
     let mut inputs = match Inputs::new(planned.shape, costs) {
         Ok(inputs) => inputs,
         Err(error) => {
@@ -64,17 +73,18 @@ pub(crate) fn lower_step(file: &File, fitting: &Fitting, problems: &mut Problems
     };
     (inputs.links, inputs.arbitration) = (rules.links, rules.arbitration);
     inputs.update_after = rules.update_after;
+    let limits = limits.ok()?;
     Some(StepScenario {
-        schedule: planned.schedule,
-        options: planned.options,
+        order: OrderSource::Schedule { schedule: planned.schedule, options: planned.options },
         inputs,
-        budget: budget.ok()?,
+        budget: limits.budget,
+        limit: limits.limit,
         layers: split.layers,
         tokens_per_micro_batch: model.ok()?.and_then(|(activations, _)| {
             let size = activations.micro_batch;
             size.sequences.checked_mul(size.tokens)
         }),
-        schedule_span: planned.schedule_span,
+        order_span: planned.schedule_span,
     })
 }
 
@@ -123,17 +133,11 @@ struct Each {
 
 impl Each {
     fn rank(shape: &Shape) -> Self {
-        Self {
-            count: shape.ranks(),
-            one: "rank",
-        }
+        Self { count: shape.ranks(), one: "rank" }
     }
 
     fn boundary(shape: &Shape) -> Self {
-        Self {
-            count: shape.ranks() - 1,
-            one: "boundary between ranks",
-        }
+        Self { count: shape.ranks() - 1, one: "boundary between ranks" }
     }
 }
 

@@ -55,19 +55,9 @@ fn read_option(item: &Item, spec: &OptionSpec, inside: &Place<'_>, problems: &mu
     match spec.choices.first() {
         Some(word) => {
             let example = format!("\"{word}\"");
-            let place = Place {
-                path: &path,
-                example: &example,
-            };
+            let place = Place { path: &path, example: &example };
             choose(item, &place, spec.choices.iter().copied(), problems).map(|number| number as u64)
         }
-        None => u64::from_item(
-            item,
-            &Place {
-                path: &path,
-                example: "4",
-            },
-            problems,
-        ),
+        None => u64::from_item(item, &Place { path: &path, example: "4" }, problems),
     }
 }

@@ -26,29 +26,18 @@ impl Override {
 
     /// The same from elsewhere: `origin` is what errors call it.
     pub fn from(text: impl Into<String>, origin: impl Into<String>) -> Self {
-        Self {
-            text: text.into(),
-            origin: origin.into(),
-            fits: false,
-        }
+        Self { text: text.into(), origin: origin.into(), fits: false }
     }
 
     /// Another schedule for the same pipeline, for comparisons. What does not suit it is fitted to it: options
     /// of other schedules are dropped, and a number of chunks that it does not take becomes the nearest one
     /// that it does, each rank keeping its layers.
     pub fn schedule(name: &str) -> Self {
-        Self {
-            text: format!("pipeline.schedule={name}"),
-            origin: "--schedules".to_owned(),
-            fits: true,
-        }
+        Self { text: format!("pipeline.schedule={name}"), origin: "--schedules".to_owned(), fits: true }
     }
 
     pub(crate) fn source(&self) -> Source {
-        Source {
-            name: self.origin.clone(),
-            text: self.text.clone(),
-        }
+        Source { name: self.origin.clone(), text: self.text.as_str().into() }
     }
 }
 
@@ -75,18 +64,12 @@ fn apply_one(table: &mut Table, text: &str, source: usize) -> Result<(), Diagnos
         return Err(Diagnostic::new(key_span, message));
     }
     let item = read_value(value, source, path.len() + 1)?;
-    let (last, tables) = keys
-        .split_last()
-        .expect("splitting a string gives at least one piece");
+    let (last, tables) = keys.split_last().expect("splitting a string gives at least one piece");
     let mut inner = table;
     for key in tables {
         inner = enter(inner, key, key_span)?;
     }
-    let entry = Entry {
-        key: (*last).to_owned(),
-        key_span,
-        item,
-    };
+    let entry = Entry { key: (*last).to_owned(), key_span, item };
     match inner.get_mut(last) {
         Some(written) => *written = entry,
         None => inner.entries.push(entry),
@@ -103,11 +86,7 @@ fn read_value(value: &str, source: usize, offset: usize) -> Result<Item, Diagnos
         Ok(item) => Ok(item),
         Err(problem) if trimmed.starts_with(['[', '{', '"', '\'']) => Err(problem),
         Err(_) => Ok(Item {
-            span: Span {
-                source,
-                start: offset,
-                end: offset + trimmed.len(),
-            },
+            span: Span { source, start: offset, end: offset + trimmed.len() },
             node: Node::Text(trimmed.to_owned()),
         }),
     }
@@ -119,10 +98,7 @@ fn enter<'a>(table: &'a mut Table, key: &str, key_span: Span) -> Result<&'a mut 
         table.entries.push(Entry {
             key: key.to_owned(),
             key_span,
-            item: Item {
-                span: key_span,
-                node: Node::Table(Table::default()),
-            },
+            item: Item { span: key_span, node: Node::Table(Table::default()) },
         });
     }
     let entry = table.get_mut(key).expect("it was just added if it was not there");

@@ -3,8 +3,10 @@
 //! A value that is wrong is reported and read as [`Key::Broken`], so that one mistake does not hide the others
 //! and is not reported twice. What spans two keys is not checked here but in `lower`.
 
+mod numbers;
 mod values;
 
+pub(crate) use numbers::{AboveZero, Real, SignedBytes};
 pub(crate) use values::{OneOrList, Positive, Word, Words};
 
 use std::borrow::Cow;
@@ -85,11 +87,7 @@ impl Place<'_> {
 
     /// "expected one of ..., found ...", with the word that was probably meant.
     pub(crate) fn no_choice(&self, item: &Item, list: &str, near: Option<&str>) -> Diagnostic {
-        let message = format!(
-            "`{}`: expected one of {list}, found {}",
-            self.path,
-            item.describe()
-        );
+        let message = format!("`{}`: expected one of {list}, found {}", self.path, item.describe());
         let problem = Diagnostic::new(item.span, message);
         match (near, &item.node) {
             (Some(word), _) => problem.help(format!("did you mean `\"{word}\"`?")),
@@ -102,7 +100,7 @@ impl Place<'_> {
         let problem = Diagnostic::new(item.span, format!("`{}`: {error}", self.path));
         match (error.hint(), error) {
             (Some(hint), _) => problem.help(hint),
-            (None, UnitError::NoNumber { .. } | UnitError::NoShare { .. }) => {
+            (None, UnitError::NoNumber { .. } | UnitError::NoShare { .. } | UnitError::NoFactor { .. }) => {
                 problem.help(format!("write `{} = {}`", self.key(), self.example))
             }
             (None, _) => problem,
@@ -174,11 +172,7 @@ pub(crate) fn choose<'w>(
     problems: &mut Problems,
 ) -> Option<usize> {
     let words: Vec<&str> = words.collect();
-    let list = words
-        .iter()
-        .map(|word| format!("`\"{word}\"`"))
-        .collect::<Vec<_>>()
-        .join(", ");
+    let list = words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(", ");
     let (found, near) = match &item.node {
         Node::Text(text) => {
             let found = words.iter().position(|word| word == text);

@@ -1,14 +1,14 @@
 //! A scenario as it is meant, and the way from its text: read, override, check, lower.
 
-use pipestep_engine::Bytes;
-use pipestep_schedule::{Options, Placement, Plan, Refusal, Schedule, Weights};
-use pipestep_step::Inputs;
+use pipestep_schedule::{Placement, Refusal};
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Source, Sources, Span};
+use crate::files::{Files, ReadFile};
 use crate::format::File;
 use crate::lower::{Fit, lower_step};
 use crate::overrides::{Override, apply};
 use crate::read::{FromItem, Place, Problems};
+use crate::step::StepScenario;
 use crate::sweep::Sweep;
 use crate::tree::{Item, Node, Table, parse_document};
 
@@ -29,86 +29,48 @@ pub struct Scenario {
     sources: Sources,
 }
 
-/// What is needed to simulate one step.
-pub struct StepScenario {
-    /// The schedule.
-    pub schedule: &'static dyn Schedule,
-    /// The options that were set for it.
-    pub options: Options,
-    /// Shape, costs and rules.
-    pub inputs: Inputs,
-    /// What each rank may hold, if the file says.
-    pub budget: Option<Vec<Bytes>>,
-    /// Layers of each stage, where they are known.
-    pub layers: Option<Vec<u64>>,
-    /// Tokens in one micro-batch, where a model is given.
-    pub tokens_per_micro_batch: Option<u64>,
-    /// Where the schedule is named, for its refusals.
-    pub(crate) schedule_span: Span,
-}
-
-impl std::fmt::Debug for StepScenario {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("StepScenario")
-            .field("schedule", &self.schedule.entry().name)
-            .field("options", &self.options)
-            .field("inputs", &self.inputs)
-            .field("budget", &self.budget)
-            .finish_non_exhaustive()
-    }
-}
-
-impl StepScenario {
-    /// What the schedule makes of the shape and, if it looks at them, the costs.
-    ///
-    /// # Errors
-    /// The schedule's [`Refusal`]; [`Scenario::refused`] shows it with its place in the file.
-    pub fn plan(&self) -> Result<Plan, Refusal> {
-        let shape = self.inputs.shape();
-        let weights = if self.schedule.entry().uses_weights {
-            self.inputs.costs().weights(shape, None)
-        } else {
-            Weights::default()
-        };
-        self.schedule.plan(shape, &weights, &self.options)
-    }
-}
-
 impl Scenario {
     /// A schedule's refusal as an error of this scenario, pointing at the schedule.
     pub fn refused(&self, refusal: &Refusal) -> Diagnostics {
-        let span = self.step.as_ref().map_or(Span::FILE, |step| step.schedule_span);
+        let span = self.step.as_ref().map_or(Span::FILE, |step| step.order_span);
         let problem = Diagnostic::new(span, refusal.to_string());
         Diagnostics::new(self.sources.clone(), vec![problem])
     }
 }
 
-/// Reads a scenario. `file_name` is what errors call the text; it is not opened. Later overrides win over
-/// earlier ones, and all of them over the file.
+/// Reads a scenario. `file_name` is what errors call the text, and what paths in it are relative to; it is not
+/// opened. Later overrides win over earlier ones, and all of them over the file. `files` reads what the
+/// scenario names: `&|path: &Path| std::fs::read_to_string(path)`.
 ///
 /// # Errors
-/// Everything that is wrong with the text and the overrides, with places.
-pub fn parse(text: &str, file_name: &str, overrides: &[Override]) -> Result<Scenario, Diagnostics> {
-    let mut sources = vec![Source {
-        name: file_name.to_owned(),
-        text: text.to_owned(),
-    }];
+/// Everything that is wrong with the text, the overrides and the files, with places.
+pub fn parse(
+    text: &str,
+    file_name: &str,
+    overrides: &[Override],
+    files: &ReadFile<'_>,
+) -> Result<Scenario, Diagnostics> {
+    let mut sources = vec![Source { name: file_name.to_owned(), text: text.into() }];
     sources.extend(overrides.iter().map(Override::source));
-    let sources: Sources = sources.into();
+    let mut files = Files::new(files, file_name, sources.len());
 
     let mut problems = Problems::new();
-    match read(text, file_name, overrides, &mut problems) {
+    let read = read(text, file_name, overrides, &mut files, &mut problems);
+    sources.extend(files.into_sources());
+    let sources: Sources = sources.into();
+    match read {
         Some(parts) if problems.is_empty() => {
-            let (name, step, sweep) = parts;
-            Ok(Scenario {
-                name,
-                step: Some(step),
-                sweep,
-                sources,
-            })
+            Ok(Scenario { name: parts.name, step: parts.step, sweep: parts.sweep, sources })
         }
         _ => Err(Diagnostics::new(sources, problems)),
     }
+}
+
+/// What a text holds.
+struct Parts {
+    name: String,
+    step: Option<StepScenario>,
+    sweep: Sweep,
 }
 
 /// All of [`parse`]; on `None`, `problems` says why.
@@ -116,8 +78,9 @@ fn read(
     text: &str,
     file_name: &str,
     overrides: &[Override],
+    files: &mut Files<'_>,
     problems: &mut Problems,
-) -> Option<(String, StepScenario, Sweep)> {
+) -> Option<Parts> {
     let mut table = match parse_document(text) {
         Ok(table) => table,
         Err(errors) => {
@@ -125,22 +88,14 @@ fn read(
             return None;
         }
     };
-    let fit = overrides.iter().any(|one| one.fits).then(|| Fit {
-        written_for: placement_in(&table),
-    });
+    let fit = overrides.iter().any(|one| one.fits).then(|| Fit { written_for: placement_in(&table) });
     apply(&mut table, overrides, problems);
     if table.entries.is_empty() {
         problems.push(Diagnostic::new(Span::FILE, "the scenario is empty").help(MINIMAL));
         return None;
     }
-    let item = Item {
-        span: Span::FILE,
-        node: Node::Table(table),
-    };
-    let root = Place {
-        path: "",
-        example: "",
-    };
+    let item = Item { span: Span::FILE, node: Node::Table(table) };
+    let root = Place { path: "", example: "" };
     let file = File::from_item(&item, &root, problems)?;
     if file.pipeline.is_absent() {
         let message = "nothing to simulate: there is no `[pipeline]`";
@@ -156,14 +111,13 @@ fn read(
             .and_then(|pipeline| pipeline.schedule.span())
             .is_some_and(|span| span.source > 0),
     };
-    let step = lower_step(&file, &context, problems)?;
-    let name = file.name.get().cloned().unwrap_or_else(|| stem(file_name));
-    let sweep = file
-        .sweep
-        .get()
-        .map(|written| written.0.clone())
-        .unwrap_or_default();
-    Some((name, step, sweep))
+    let step = lower_step(&file, &context, files, problems)?;
+    let sweep = file.sweep.get().map(|written| written.0.clone());
+    Some(Parts {
+        name: file.name.get().cloned().unwrap_or_else(|| stem(file_name)),
+        step: Some(step),
+        sweep: sweep.unwrap_or_default(),
+    })
 }
 
 /// How far a scenario may be bent to a schedule that its author did not write.

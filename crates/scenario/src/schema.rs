@@ -8,14 +8,9 @@ use crate::options::all_options;
 
 /// The JSON schema (draft 2020-12) of a scenario.
 pub fn schema() -> Value {
-    let mut schema = schemars::SchemaGenerator::default()
-        .into_root_schema_for::<File>()
-        .to_value();
+    let mut schema = schemars::SchemaGenerator::default().into_root_schema_for::<File>().to_value();
     schema["title"] = "pipestep scenario".into();
-    if let Some(keys) = schema
-        .pointer_mut("/$defs/Pipeline/properties")
-        .and_then(Value::as_object_mut)
-    {
+    if let Some(keys) = schema.pointer_mut("/$defs/Pipeline/properties").and_then(Value::as_object_mut) {
         for (name, (spec, takers)) in all_options() {
             let mut key = match spec.choices {
                 [] => json!({ "type": "integer", "minimum": 0 }),

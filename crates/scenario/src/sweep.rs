@@ -46,11 +46,8 @@ impl FromItem for WrittenSweep {
     }
 
     fn schema(_: &mut SchemaGenerator) -> Schema {
-        let keys: Vec<String> = known_keys()
-            .iter()
-            .filter(|key| !key.starts_with("sweep"))
-            .cloned()
-            .collect();
+        let keys: Vec<String> =
+            known_keys().iter().filter(|key| !key.starts_with("sweep")).cloned().collect();
         json_schema!({
             "type": "object",
             "propertyNames": { "enum": keys },
@@ -84,17 +81,14 @@ fn read_axis(key: &str, entry: &Entry) -> Result<Axis, Diagnostic> {
         });
     }
     let wrong = || {
-        let message = format!(
-            "`[sweep]`: expected a list of values for `{key}`, found {}",
-            entry.item.describe()
-        );
+        let message =
+            format!("`[sweep]`: expected a list of values for `{key}`, found {}", entry.item.describe());
         Diagnostic::new(entry.item.span, message).help(format!("write `\"{key}\" = [...]`"))
     };
     match &entry.item.node {
-        Node::List(items) if !items.is_empty() => Ok(Axis {
-            key: key.to_owned(),
-            values: items.iter().map(as_toml).collect(),
-        }),
+        Node::List(items) if !items.is_empty() => {
+            Ok(Axis { key: key.to_owned(), values: items.iter().map(as_toml).collect() })
+        }
         _ => Err(wrong()),
     }
 }
@@ -115,10 +109,7 @@ fn as_toml(item: &Item) -> String {
                 let key = toml::Value::String(entry.key.clone());
                 format!("{key} = {}", as_toml(&entry.item))
             };
-            format!(
-                "{{ {} }}",
-                table.entries.iter().map(entry).collect::<Vec<_>>().join(", ")
-            )
+            format!("{{ {} }}", table.entries.iter().map(entry).collect::<Vec<_>>().join(", "))
         }
     }
 }

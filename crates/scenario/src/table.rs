@@ -81,21 +81,12 @@ pub(crate) fn open<'a>(item: &'a Item, place: &Place<'_>, problems: &mut Problem
 
 /// Reports every key of `table` that is the first part of none of `known`.
 pub(crate) fn check_keys(table: &Table, known: &[String], place: &Place<'_>, problems: &mut Problems) {
-    let mut first_parts: Vec<&str> = known
-        .iter()
-        .map(|key| key.split('.').next().unwrap_or(key))
-        .collect();
+    let mut first_parts: Vec<&str> = known.iter().map(|key| key.split('.').next().unwrap_or(key)).collect();
     first_parts.dedup();
     for entry in &table.entries {
         if !first_parts.contains(&entry.key.as_str()) {
             let is_table = matches!(entry.item.node, Node::Table(_));
-            problems.push(unknown_key(
-                &entry.key,
-                entry.key_span,
-                is_table,
-                &first_parts,
-                place,
-            ));
+            problems.push(unknown_key(&entry.key, entry.key_span, is_table, &first_parts, place));
         }
     }
 }

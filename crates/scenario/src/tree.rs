@@ -123,11 +123,7 @@ fn syntax_error(error: &toml::de::Error, source: usize, offset: usize) -> Diagno
 }
 
 fn place(range: std::ops::Range<usize>, source: usize, offset: usize) -> Span {
-    Span {
-        source,
-        start: range.start + offset,
-        end: range.end + offset,
-    }
+    Span { source, start: range.start + offset, end: range.end + offset }
 }
 
 fn own_table(table: &DeTable<'_>, source: usize, offset: usize) -> Table {
@@ -151,15 +147,9 @@ fn own_item(value: &DeValue<'_>, range: std::ops::Range<usize>, source: usize, o
         DeValue::Boolean(value) => Node::Boolean(*value),
         DeValue::Datetime(_) => Node::Moment,
         DeValue::Array(items) => Node::List(
-            items
-                .iter()
-                .map(|item| own_item(item.get_ref(), item.span(), source, offset))
-                .collect(),
+            items.iter().map(|item| own_item(item.get_ref(), item.span(), source, offset)).collect(),
         ),
         DeValue::Table(table) => Node::Table(own_table(table, source, offset)),
     };
-    Item {
-        span: place(range, source, offset),
-        node,
-    }
+    Item { span: place(range, source, offset), node }
 }

@@ -8,7 +8,7 @@ mod decimal;
 mod family;
 mod share;
 
-pub use share::Share;
+pub use share::{Factor, Share};
 
 use pipestep_engine::{Bytes, Duration, Rate};
 
@@ -88,6 +88,12 @@ pub enum UnitError {
         /// What was written.
         text: String,
     },
+    /// No number from 0 up.
+    #[error("expected a number from 0 up such as `1.25` or `\"4/3\"`, found `{text}`")]
+    NoFactor {
+        /// What was written.
+        text: String,
+    },
 }
 
 impl UnitError {
@@ -121,6 +127,22 @@ pub fn parse_bytes(text: &str) -> Result<Bytes, UnitError> {
     Ok(Bytes::new(count))
 }
 
+/// A change of an amount of bytes: an amount, with `-` before it for what is freed.
+///
+/// # Errors
+/// [`UnitError`] for anything else.
+pub fn parse_signed_bytes(text: &str) -> Result<i64, UnitError> {
+    let trimmed = text.trim();
+    let (size, sign) = match trimmed.strip_prefix('-') {
+        Some(rest) if rest.starts_with('-') => (trimmed, 1),
+        Some(rest) => (rest, -1),
+        None => (trimmed, 1),
+    };
+    let count = SIZE.parse(size)?;
+    let count = i64::try_from(count).map_err(|_| SIZE.too_large(text, "amount", "i64::MAX bytes (9 EB)"))?;
+    Ok(sign * count)
+}
+
 /// A rate: a unit of bytes, or `bit kbit Mbit Gbit Tbit`, and `/s`.
 ///
 /// # Errors
@@ -133,9 +155,7 @@ pub fn parse_rate(text: &str) -> Result<Rate, UnitError> {
         _ => (bits, 8 * SECOND),
     };
     let count = u64::try_from(count).map_err(|_| RATE.too_large(text, "rate", "u64::MAX bytes a second"))?;
-    Rate::new(count, per_nanos).ok_or_else(|| UnitError::ZeroRate {
-        text: text.to_owned(),
-    })
+    Rate::new(count, per_nanos).ok_or_else(|| UnitError::ZeroRate { text: text.to_owned() })
 }
 
 impl Family {
@@ -143,14 +163,9 @@ impl Family {
     fn parse(&self, text: &str) -> Result<u128, UnitError> {
         let trimmed = text.trim();
         if let Some(rest) = trimmed.strip_prefix('-')
-            && rest
-                .trim_start()
-                .starts_with(|c: char| c.is_ascii_digit() || c == '.')
+            && rest.trim_start().starts_with(|c: char| c.is_ascii_digit() || c == '.')
         {
-            return Err(UnitError::Negative {
-                quantity: self.quantity,
-                text: text.to_owned(),
-            });
+            return Err(UnitError::Negative { quantity: self.quantity, text: text.to_owned() });
         }
         let at = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.'));
         let (number, unit) = trimmed.split_at(at.unwrap_or(trimmed.len()));
@@ -161,10 +176,7 @@ impl Family {
         }
         let known = self.units.iter().find(|&&(name, _)| name == unit);
         let &(_, size) = known.ok_or_else(|| self.unknown_unit(unit))?;
-        decimal.times(size).ok_or_else(|| UnitError::NotWhole {
-            text: trimmed.to_owned(),
-            base: self.base,
-        })
+        decimal.times(size).ok_or_else(|| UnitError::NotWhole { text: trimmed.to_owned(), base: self.base })
     }
 
     fn no_unit(&self, number: &str) -> UnitError {
@@ -176,11 +188,7 @@ impl Family {
     }
 
     fn no_number(&self, text: &str) -> UnitError {
-        UnitError::NoNumber {
-            quantity: self.quantity,
-            text: text.to_owned(),
-            example: self.example,
-        }
+        UnitError::NoNumber { quantity: self.quantity, text: text.to_owned(), example: self.example }
     }
 
     fn unknown_unit(&self, unit: &str) -> UnitError {
@@ -197,21 +205,14 @@ impl Family {
         UnitError::UnknownUnit {
             quantity: self.quantity,
             unit: unit.to_owned(),
-            hint: hint
-                .map(|&(_, hint)| hint.to_owned())
-                .or_else(per_second)
-                .or_else(other_case),
+            hint: hint.map(|&(_, hint)| hint.to_owned()).or_else(per_second).or_else(other_case),
             known: known.join(" "),
         }
     }
 
     fn too_large(&self, text: &str, quantity: &'static str, largest: &str) -> UnitError {
         debug_assert!(self.quantity.ends_with(quantity) || quantity == "amount");
-        UnitError::TooLarge {
-            quantity,
-            text: text.trim().to_owned(),
-            largest: largest.to_owned(),
-        }
+        UnitError::TooLarge { quantity, text: text.trim().to_owned(), largest: largest.to_owned() }
     }
 }
 
@@ -223,6 +224,16 @@ pub(crate) fn duration_without_unit(number: &str) -> UnitError {
 /// The error for a bare number where an amount of bytes is needed.
 pub(crate) fn bytes_without_unit(number: &str) -> UnitError {
     without_unit(&SIZE, number)
+}
+
+/// The error for a bare number where a change of bytes is needed.
+pub(crate) fn change_without_unit(number: &str) -> UnitError {
+    match (number.strip_prefix('-'), bytes_without_unit(number.trim_start_matches('-'))) {
+        (Some(_), UnitError::NoUnit { quantity, suggestion, .. }) => {
+            UnitError::NoUnit { quantity, number: number.to_owned(), suggestion: format!("-{suggestion}") }
+        }
+        (_, error) => error,
+    }
 }
 
 /// The error for a bare number where a rate is needed.
@@ -270,16 +281,20 @@ mod tests {
     }
 
     #[test]
+    fn changes_of_bytes_have_a_sign() {
+        assert_eq!(parse_signed_bytes("12 MB"), Ok(12_000_000));
+        assert_eq!(parse_signed_bytes(" - 3 MB"), Ok(-3_000_000));
+        assert_eq!(parse_signed_bytes("0 B"), Ok(0));
+        for text in ["--3 MB", "-", "-3", "3 -MB", "9223372036854775808 B"] {
+            assert!(parse_signed_bytes(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
     fn rates_in_bytes_and_in_bits() {
         let rate = |text| parse_rate(text).expect("a rate");
-        assert_eq!(
-            rate("7 GB/s"),
-            Rate::per_second(7_000_000_000).expect("above zero")
-        );
-        assert_eq!(
-            rate("200 Gbit/s"),
-            Rate::per_second(25_000_000_000).expect("above zero")
-        );
+        assert_eq!(rate("7 GB/s"), Rate::per_second(7_000_000_000).expect("above zero"));
+        assert_eq!(rate("200 Gbit/s"), Rate::per_second(25_000_000_000).expect("above zero"));
         assert_eq!(rate("3 bit/s"), Rate::new(3, 8_000_000_000).expect("above zero"));
         assert_eq!(rate("1 GiB/s"), Rate::per_second(1 << 30).expect("above zero"));
         assert!(matches!(parse_rate("0 GB/s"), Err(UnitError::ZeroRate { .. })));
@@ -289,10 +304,7 @@ mod tests {
     #[test]
     fn what_could_mean_two_things_is_refused_with_a_hint() {
         let hint = |error: UnitError| error.hint().unwrap_or_default();
-        assert_eq!(
-            hint(parse_bytes("80 Gb").expect_err("bits")),
-            "`b` could be bits: write `GB` for bytes"
-        );
+        assert_eq!(hint(parse_bytes("80 Gb").expect_err("bits")), "`b` could be bits: write `GB` for bytes");
         assert!(hint(parse_duration("2 m").expect_err("minutes?")).contains("`min` or `ms`"));
         assert!(hint(parse_rate("200 Gbps").expect_err("no slash")).contains("`Gbit/s`"));
         assert_eq!(hint(parse_rate("7 GB").expect_err("no slash")), "write `GB/s`");
@@ -302,9 +314,9 @@ mod tests {
 
     #[test]
     fn what_is_no_amount_is_refused() {
-        for text in [
-            "", "ms", "nan ms", "inf s", "1e3 ms", "1,5 ms", "1.2.3 ms", "+1 ms", "1_000 ms", ". ms", "é",
-        ] {
+        for text in
+            ["", "ms", "nan ms", "inf s", "1e3 ms", "1,5 ms", "1.2.3 ms", "+1 ms", "1_000 ms", ". ms", "é"]
+        {
             let error = parse_duration(text).expect_err(text);
             assert!(
                 matches!(error, UnitError::NoNumber { .. } | UnitError::UnknownUnit { .. }),
@@ -312,24 +324,12 @@ mod tests {
             );
         }
         assert!(matches!(parse_duration("-5 ms"), Err(UnitError::Negative { .. })));
-        assert!(matches!(
-            parse_duration("1.5 ns"),
-            Err(UnitError::NotWhole { .. })
-        ));
+        assert!(matches!(parse_duration("1.5 ns"), Err(UnitError::NotWhole { .. })));
         assert!(matches!(parse_bytes("0.3 B"), Err(UnitError::NotWhole { .. })));
-        assert!(matches!(
-            parse_duration("600 000 d"),
-            Err(UnitError::UnknownUnit { .. })
-        ));
-        for text in [
-            "18446744073709551616 ns",
-            "300000 d",
-            "99999999999999999999999999999999999999999999 s",
-        ] {
-            assert!(
-                matches!(parse_duration(text), Err(UnitError::TooLarge { .. })),
-                "{text}"
-            );
+        assert!(matches!(parse_duration("600 000 d"), Err(UnitError::UnknownUnit { .. })));
+        for text in ["18446744073709551616 ns", "300000 d", "99999999999999999999999999999999999999999999 s"]
+        {
+            assert!(matches!(parse_duration(text), Err(UnitError::TooLarge { .. })), "{text}");
         }
     }
 

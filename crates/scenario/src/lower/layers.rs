@@ -22,26 +22,17 @@ impl Split {
     /// All chunks of a rank alike.
     pub(super) fn even(shape: &Shape) -> Self {
         let chunks = (shape.chunks() / shape.copies()) as u64;
-        Self {
-            layers: None,
-            shares: vec![(1, chunks.max(1)); shape.stages()],
-        }
+        Self { layers: None, shares: vec![(1, chunks.max(1)); shape.stages()] }
     }
 
     fn by_layers(shape: &Shape, layers: Vec<u64>) -> Self {
         // Each copy of the model has a rank's whole share.
         if shape.copies() > 1 {
-            return Self {
-                layers: Some(layers),
-                ..Self::even(shape)
-            };
+            return Self { layers: Some(layers), ..Self::even(shape) };
         }
         let totals = rank_totals(shape, &layers);
         let shares = stages(shape).map(|stage| (layers[stage.index()], totals[shape.rank_of(stage).index()]));
-        Self {
-            shares: shares.collect(),
-            layers: Some(layers),
-        }
+        Self { shares: shares.collect(), layers: Some(layers) }
     }
 
     /// A stage's share of an amount of its rank, rounded once, half to even.
@@ -107,10 +98,7 @@ fn check_list(
         OneOrList::One(count) => vec![*count; stages],
         OneOrList::List(list) if list.len() == stages => list.clone(),
         OneOrList::List(list) => {
-            let each = Each {
-                count: stages,
-                one: "stage",
-            };
+            let each = Each { count: stages, one: "stage" };
             problems.push(wrong_length("pipeline.layers", span, list.len(), each));
             return Err(Broken);
         }
@@ -125,10 +113,7 @@ fn check_list(
         return Err(Broken);
     }
     if total > u128::from(u64::MAX) {
-        problems.push(Diagnostic::new(
-            span,
-            "`pipeline.layers`: the sum exceeds 64 bits",
-        ));
+        problems.push(Diagnostic::new(span, "`pipeline.layers`: the sum exceeds 64 bits"));
         return Err(Broken);
     }
     Ok(layers)
@@ -155,11 +140,7 @@ fn divide(
 
 fn too_few_layers(pipeline: &Pipeline, rank: usize, count: u64, chunks: u64) -> Diagnostic {
     let (key, span, message) = if chunks == 1 {
-        (
-            "ranks",
-            pipeline.ranks.span(),
-            format!("no layer is left for rank {rank}"),
-        )
+        ("ranks", pipeline.ranks.span(), format!("no layer is left for rank {rank}"))
     } else {
         let message = format!("rank {rank} has {count} layers, too few for {chunks} chunks");
         ("chunks", pipeline.chunks.span(), message)

@@ -1,17 +1,19 @@
 //! `[memory]`, and the bytes that `[model]` stands for: what stages and ranks hold, and the budget.
 
 use pipestep_engine::Bytes;
-use pipestep_model::{Activations, Decoder, GRADIENT_BYTES, ModelError, OPTIMIZER_BYTES, Part, WEIGHT_BYTES};
+use pipestep_model::{Activations, ModelError, Part};
 use pipestep_schedule::{Shape, Stage};
 use pipestep_step::{Held, round_half_even};
 
-use super::layers::{Split, stages};
+use super::change;
+use super::held::held;
+use super::layers::{self, Split, stages};
 use super::model::{LoweredModel, extra_saved};
 use super::time::hop;
 use super::{Broken, Each, for_each};
 use crate::diagnostic::{Diagnostic, Span};
-use crate::format::{self, File, Memory};
-use crate::read::{Key, Problems, Word};
+use crate::format::{File, FirstInputGradient, Memory};
+use crate::read::{Key, OneOrList, Problems, Word};
 use crate::units::Share;
 
 /// Bytes of one micro-batch on one stage.
@@ -44,9 +46,9 @@ pub(super) fn lower(
         Key::Given(memory, _) => Some(memory),
     };
     let excluded = exclude(file, memory, problems);
-    let released = memory.map_or(Some(Share::ZERO), |memory| {
-        memory.released_at_input_gradient.or(Share::ZERO)
-    });
+    let released =
+        memory.map_or(Some(Share::ZERO), |memory| memory.released_at_input_gradient.or(Share::ZERO));
+    let changes = change::lower(memory, shape, split, problems);
     let from_model = match model {
         Err(Broken) => Err(Broken),
         Ok(Some((activations, span))) => of_model(file, shape, split, activations, *span, problems),
@@ -58,26 +60,43 @@ pub(super) fn lower(
     for stage in &mut stages {
         stage.released = release(stage.saved, released);
     }
+    if let Some(changes) = changes? {
+        for (stage, change) in stages.iter_mut().zip(changes) {
+            (stage.saved, stage.released) = (change.saved, change.released);
+        }
+    }
+    if has_no_first_input_gradient(file) {
+        let first = layers::stages(shape).filter(|&stage| shape.previous(stage).is_none());
+        first.for_each(|stage| stages[stage.index()].released = 0);
+    }
     Ok(StepBytes { stages, held: held? })
 }
 
-/// What each rank may hold, if the file says.
-pub(super) fn lower_budget(
-    file: &File,
-    shape: &Shape,
-    problems: &mut Problems,
-) -> Result<Option<Vec<Bytes>>, Broken> {
-    match file.memory.get() {
-        Some(memory) if !memory.budget.is_absent() => for_each(
-            &memory.budget,
-            "memory.budget",
-            Bytes::ZERO,
-            Each::rank(shape),
-            problems,
-        )
-        .map(Some),
-        _ => Ok(None),
-    }
+/// Whether the input gradient of the first stage is left out.
+pub(super) fn has_no_first_input_gradient(file: &File) -> bool {
+    let time = file.time.get();
+    let written = time.and_then(|time| time.first_stage_input_gradient.get());
+    written.is_some_and(|word| word.0 == FirstInputGradient::None)
+}
+
+/// What each rank may hold, and what schedules may use of it, if the file says.
+pub(super) struct Limits {
+    pub budget: Option<Vec<Bytes>>,
+    pub limit: Option<Vec<Bytes>>,
+}
+
+/// The budget and the limit of a file.
+pub(super) fn lower_limits(file: &File, shape: &Shape, problems: &mut Problems) -> Result<Limits, Broken> {
+    let Some(memory) = file.memory.get() else {
+        return Ok(Limits { budget: None, limit: None });
+    };
+    let mut by_rank = |key: &Key<OneOrList<Bytes>>, path| match key {
+        Key::Absent => Ok(None),
+        key => for_each(key, path, Bytes::ZERO, Each::rank(shape), problems).map(Some),
+    };
+    let (budget, limit) = (by_rank(&memory.budget, "memory.budget"), by_rank(&memory.limit, "memory.limit"));
+    let (budget, limit) = (budget?, limit?);
+    Ok(Limits { limit: limit.or_else(|| budget.clone()), budget })
 }
 
 /// The rounded share of saved bytes. A step with more than 2^63 bytes is refused by its inputs.
@@ -94,6 +113,7 @@ fn exclude(file: &File, memory: Option<&Memory>, problems: &mut Problems) -> Res
     };
     let given = [
         ("saved_per_micro_batch", memory.saved_per_micro_batch.span()),
+        ("change", memory.change.span()),
         ("activation_message", memory.activation_message.span()),
         ("gradient_message", memory.gradient_message.span()),
     ];
@@ -110,7 +130,7 @@ fn exclude(file: &File, memory: Option<&Memory>, problems: &mut Problems) -> Res
 }
 
 /// What each stage holds of the model: its layers, and the ends of the model where they lie.
-fn parts(shape: &Shape, layers: &[u64]) -> Vec<Part> {
+pub(super) fn parts(shape: &Shape, layers: &[u64]) -> Vec<Part> {
     let part = |stage: Stage| Part {
         layers: layers[stage.index()],
         embedding: shape.previous(stage).is_none(),
@@ -128,13 +148,7 @@ fn of_model(
     problems: &mut Problems,
 ) -> Result<Vec<StageBytes>, Broken> {
     let each = Each::rank(shape);
-    let extra = for_each(
-        extra_saved(file),
-        "model.extra_saved",
-        Bytes::ZERO,
-        each,
-        problems,
-    )?;
+    let extra = for_each(extra_saved(file), "model.extra_saved", Bytes::ZERO, each, problems)?;
     // Without layers the split is broken, which has been reported.
     let layers = split.layers.as_ref().ok_or(Broken)?;
     let count = || -> Result<Vec<StageBytes>, ModelError> {
@@ -145,9 +159,7 @@ fn of_model(
                 let more = extra[shape.rank_of(stage).index()];
                 let saved = Bytes::new(activations.saved_bytes(part)?).plus(more);
                 Ok(StageBytes {
-                    saved: saved.map_err(|_| ModelError::TooLarge {
-                        what: "bytes saved for backward",
-                    })?,
+                    saved: saved.map_err(|_| ModelError::TooLarge { what: "bytes saved for backward" })?,
                     released: 0,
                     workspace: Bytes::new(activations.workspace_bytes(part)?),
                     activation: Bytes::new(activation),
@@ -173,22 +185,10 @@ fn without_model(
     };
     let (rank, boundary) = (Each::rank(shape), Each::boundary(shape));
     let zero = Bytes::ZERO;
-    let saved = for_each(
-        &memory.saved_per_micro_batch,
-        "memory.saved_per_micro_batch",
-        zero,
-        rank,
-        problems,
-    );
+    let saved = for_each(&memory.saved_per_micro_batch, "memory.saved_per_micro_batch", zero, rank, problems);
     let path = "memory.activation_message";
     let activation = for_each(&memory.activation_message, path, zero, boundary, problems);
-    let gradient = for_each(
-        &memory.gradient_message,
-        "memory.gradient_message",
-        zero,
-        boundary,
-        problems,
-    );
+    let gradient = for_each(&memory.gradient_message, "memory.gradient_message", zero, boundary, problems);
     let (saved, activation, gradient) = (saved?, activation?, gradient?);
     let largest = |sizes: &[Bytes]| sizes.iter().copied().max().unwrap_or(zero);
     let (far_activation, far_gradient) = (largest(&activation), largest(&gradient));
@@ -200,72 +200,4 @@ fn without_model(
         gradient: hop(shape, stage, shape.previous(stage), &gradient, far_gradient),
     };
     Ok(stages(shape).map(of_stage).collect())
-}
-
-/// What `[memory] include` names, by rank.
-fn held(
-    file: &File,
-    memory: Option<&Memory>,
-    shape: &Shape,
-    split: &Split,
-    model: &LoweredModel,
-    problems: &mut Problems,
-) -> Result<Vec<Held>, Broken> {
-    let nothing = || Ok(vec![Held::default(); shape.ranks()]);
-    let Some(memory) = memory else {
-        return nothing();
-    };
-    let (include, span) = match &memory.include {
-        Key::Absent => return nothing(),
-        Key::Broken => return Err(Broken),
-        Key::Given(include, span) => (include, *span),
-    };
-    if include.is_empty() {
-        return nothing();
-    }
-    let Some((activations, model_span)) = model.as_ref().map_err(|&Broken| Broken)? else {
-        if file.model.is_absent() {
-            let problem = Diagnostic::new(span, "`memory.include` counts parameters and needs a `[model]`");
-            problems.push(problem.help("write `[model]` with a `preset`, or leave `include` out"));
-        }
-        return Err(Broken);
-    };
-    let layers = split.layers.as_ref().ok_or(Broken)?;
-    held_by_rank(shape, &parts(shape, layers), &activations.model, include).map_err(|error| {
-        problems.push(Diagnostic::new(*model_span, error.to_string()));
-        Broken
-    })
-}
-
-fn held_by_rank(
-    shape: &Shape,
-    parts: &[Part],
-    model: &Decoder,
-    include: &[Word<format::Held>],
-) -> Result<Vec<Held>, ModelError> {
-    let mut parameters = vec![0_u64; shape.ranks()];
-    for (stage, &part) in stages(shape).zip(parts) {
-        let of_rank = &mut parameters[shape.rank_of(stage).index()];
-        let more = model.part_parameters(part)?;
-        *of_rank = of_rank
-            .checked_add(more)
-            .ok_or(ModelError::TooLarge { what: "parameters" })?;
-    }
-    let size = |wanted, bytes, count: u64| {
-        let wanted = include.iter().any(|word| word.0 == wanted);
-        let count = if wanted { count } else { 0 };
-        let size = count.checked_mul(bytes).map(Bytes::new);
-        size.ok_or(ModelError::TooLarge {
-            what: "bytes of parameters",
-        })
-    };
-    let of_rank = |count| {
-        Ok(Held {
-            weights: size(format::Held::Weights, WEIGHT_BYTES, count)?,
-            gradients: size(format::Held::Gradients, GRADIENT_BYTES, count)?,
-            optimizer: size(format::Held::Optimizer, OPTIMIZER_BYTES, count)?,
-            buckets: Bytes::ZERO,
-        })
-    };
-    parameters.into_iter().map(of_rank).collect()
 }

@@ -25,10 +25,7 @@ pub(super) fn lower(file: &File, problems: &mut Problems) -> LoweredModel {
     let (saved, recompute) = policy?;
     let activations = Activations {
         model: decoder?,
-        micro_batch: MicroBatch {
-            sequences: sequences.0,
-            tokens: tokens.0,
-        },
+        micro_batch: MicroBatch { sequences: sequences.0, tokens: tokens.0 },
         saved,
         recompute,
     };
@@ -95,11 +92,8 @@ fn from_dimensions(model: &Model, whole: Span, problems: &mut Problems) -> Resul
         ("intermediate_size", &model.intermediate_size),
         ("vocabulary_size", &model.vocabulary_size),
     ];
-    let missing: Vec<String> = needed
-        .iter()
-        .filter(|(_, key)| key.is_absent())
-        .map(|(name, _)| format!("`{name}`"))
-        .collect();
+    let missing: Vec<String> =
+        needed.iter().filter(|(_, key)| key.is_absent()).map(|(name, _)| format!("`{name}`")).collect();
     if !missing.is_empty() {
         let message = match missing.len() {
             5 => "`[model]` needs a `preset` or the dimensions of a model".to_owned(),
@@ -119,11 +113,7 @@ fn from_dimensions(model: &Model, whole: Span, problems: &mut Problems) -> Resul
     else {
         return Err(Broken);
     };
-    let key_value_heads = model
-        .key_value_heads
-        .or(Positive(attention_heads))
-        .ok_or(Broken)?
-        .0;
+    let key_value_heads = model.key_value_heads.or(Positive(attention_heads)).ok_or(Broken)?.0;
     Ok(Decoder {
         layers,
         hidden_size,

@@ -52,13 +52,7 @@ pub(super) fn lower(
         Some(fit) if written != chunks => shape_of(written, fit.written_for).ok(),
         _ => None,
     };
-    Ok(Planned {
-        shape,
-        schedule,
-        options: options?,
-        schedule_span,
-        written_shape,
-    })
+    Ok(Planned { shape, schedule, options: options?, schedule_span, written_shape })
 }
 
 fn lower_options(
@@ -121,10 +115,8 @@ fn lower_chunks(
         Chunks::Even => "takes an even number of chunks a rank".to_owned(),
     };
     let others = pipestep_schedule::all().iter().map(|other| other.entry());
-    let others: Vec<&str> = others
-        .filter(|entry| suits(entry.chunks, written))
-        .map(|entry| entry.name)
-        .collect();
+    let others: Vec<&str> =
+        others.filter(|entry| suits(entry.chunks, written)).map(|entry| entry.name).collect();
     let message = format!("`{}` {takes}, found {written}", schedule.entry().name);
     let problem = Diagnostic::new(span, message)
         .related(pipeline.schedule.span(), "the schedule")
@@ -148,12 +140,7 @@ fn suits(allowed: Chunks, count: u64) -> bool {
 
 /// A shape past the limits, at the key that is most out of line.
 fn refused_shape(pipeline: &Pipeline, error: &ShapeError) -> Diagnostic {
-    let Pipeline {
-        ranks,
-        chunks,
-        micro_batches,
-        ..
-    } = pipeline;
+    let Pipeline { ranks, chunks, micro_batches, .. } = pipeline;
     let key = match error {
         ShapeError::TooManyStages { .. } if chunks.get().is_some_and(|chunks| chunks.0 > 64) => chunks,
         ShapeError::TooManyStages { .. } | ShapeError::Zero { what: "ranks" } => ranks,

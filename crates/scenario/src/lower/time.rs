@@ -5,11 +5,12 @@ use pipestep_schedule::{Shape, Stage};
 use pipestep_step::{Arbitration, Links, RankCost, StageCost, UpdateAfter, round_half_even};
 
 use super::layers::{Split, stages};
+use super::memory::has_no_first_input_gradient;
 use super::{Broken, Each, for_each};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::format::{File, Time};
-use crate::read::{Key, Problems, Word};
-use crate::units::Share;
+use crate::read::{AboveZero, Key, Problems, Word};
+use crate::units::{Factor, Share};
 
 /// Lengths of operations; bytes and messages are still zero.
 pub(super) struct Times {
@@ -32,29 +33,20 @@ pub(super) fn lower(
     let path = "time.weight_gradient_fraction";
     let fraction = for_each(&time.weight_gradient_fraction, path, Share::HALF, rank, problems);
     let update = for_each(&time.update, "time.update", zero, rank, problems);
-    let pair = for_each(
-        &time.overlapped_pair,
-        "time.overlapped_pair",
-        zero,
-        rank,
-        problems,
-    );
+    let pair = for_each(&time.overlapped_pair, "time.overlapped_pair", zero, rank, problems);
     if time.forward.is_absent() || time.backward.is_absent() {
         return Err(Broken);
     }
     let (forward, backward, fraction, update, pair) = (forward?, backward?, fraction?, update?, pair?);
 
+    let no_first_input = has_no_first_input_gradient(file);
     let mut costs = Vec::with_capacity(shape.stages());
     for stage in stages(shape) {
         let on = shape.rank_of(stage).index();
         let whole = split.share_of(stage, backward[on].as_nanos());
-        let part = weight_gradient(
-            time,
-            split.shares[stage.index()],
-            backward[on],
-            fraction[on],
-            problems,
-        )?;
+        let part = weight_gradient(time, split.shares[stage.index()], backward[on], fraction[on], problems)?;
+        // Without an input gradient to compute, `W` is the whole backward.
+        let part = if no_first_input && shape.previous(stage).is_none() { whole } else { part };
         costs.push(StageCost {
             forward: Duration::from_nanos(split.share_of(stage, forward[on].as_nanos())),
             backward: Duration::from_nanos(whole),
@@ -70,10 +62,7 @@ pub(super) fn lower(
         overlapped_pair: has_pair.then_some(pair),
         ..RankCost::default()
     });
-    Ok(Times {
-        stages: costs,
-        ranks: ranks.collect(),
-    })
+    Ok(Times { stages: costs, ranks: ranks.collect() })
 }
 
 /// The weight gradient's part of a rank's backward on one stage, rounded once from the exact product. It is at
@@ -95,6 +84,23 @@ fn weight_gradient(
     let message = "`time.weight_gradient_fraction`: too many digits for a backward of this length";
     problems.push(Diagnostic::new(span, message).help("write a fraction such as `\"1/3\"`"));
     Err(Broken)
+}
+
+/// How much each micro-batch costs, as (numerator, denominator); empty if they are all alike.
+pub(super) fn lower_scale(
+    file: &File,
+    shape: &Shape,
+    problems: &mut Problems,
+) -> Result<Vec<(u64, u64)>, Broken> {
+    let time = file.time.get().ok_or(Broken)?;
+    if time.micro_batch_scale.is_absent() {
+        return Ok(Vec::new());
+    }
+    let each = Each { count: shape.micro_batches(), one: "micro-batch" };
+    let path = "time.micro_batch_scale";
+    let scale = for_each(&time.micro_batch_scale, path, AboveZero(Factor::ONE), each, problems)?;
+    let fraction = |scale: AboveZero| (scale.0.numerator, scale.0.denominator);
+    Ok(scale.into_iter().map(fraction).collect())
 }
 
 /// How long a stage's messages to its neighbours are on the link.
@@ -161,9 +167,7 @@ pub(super) struct Rules {
 /// The rules of a file.
 pub(super) fn lower_rules(file: &File) -> Result<Rules, Broken> {
     let transfer = file.transfer.get();
-    let links = transfer.map_or(Some(Word(Links::default())), |t| {
-        t.links.or(Word(Links::default()))
-    });
+    let links = transfer.map_or(Some(Word(Links::default())), |t| t.links.or(Word(Links::default())));
     let fifo = Word(Arbitration::default());
     let arbitration = transfer.map_or(Some(fifo), |transfer| transfer.arbitration.or(fifo));
     let pipeline = file.pipeline.get().ok_or(Broken)?;

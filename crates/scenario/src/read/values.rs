@@ -5,7 +5,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 
 use super::{FromItem, Place, Problems, choose};
 use crate::tree::{Item, Node};
-use crate::units::{self, Share, UnitError};
+use crate::units::{self, UnitError};
 
 impl FromItem for String {
     fn from_item(item: &Item, place: &Place<'_>, problems: &mut Problems) -> Option<Self> {
@@ -104,14 +104,7 @@ fn quantity<T>(
 impl FromItem for Duration {
     fn from_item(item: &Item, place: &Place<'_>, problems: &mut Problems) -> Option<Self> {
         let bare = units::duration_without_unit;
-        quantity(
-            item,
-            place,
-            problems,
-            "a time with a unit",
-            units::parse_duration,
-            bare,
-        )
+        quantity(item, place, problems, "a time with a unit", units::parse_duration, bare)
     }
 
     fn schema(_: &mut SchemaGenerator) -> Schema {
@@ -122,14 +115,7 @@ impl FromItem for Duration {
 impl FromItem for Bytes {
     fn from_item(item: &Item, place: &Place<'_>, problems: &mut Problems) -> Option<Self> {
         let bare = units::bytes_without_unit;
-        quantity(
-            item,
-            place,
-            problems,
-            "an amount of bytes with a unit",
-            units::parse_bytes,
-            bare,
-        )
+        quantity(item, place, problems, "an amount of bytes with a unit", units::parse_bytes, bare)
     }
 
     fn schema(_: &mut SchemaGenerator) -> Schema {
@@ -140,49 +126,13 @@ impl FromItem for Bytes {
 impl FromItem for Rate {
     fn from_item(item: &Item, place: &Place<'_>, problems: &mut Problems) -> Option<Self> {
         let bare = units::rate_without_unit;
-        quantity(
-            item,
-            place,
-            problems,
-            "a rate with a unit",
-            units::parse_rate,
-            bare,
-        )
+        quantity(item, place, problems, "a rate with a unit", units::parse_rate, bare)
     }
 
     fn schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "string",
             "pattern": r"^\s*[0-9]*\.?[0-9]*\s*((k|M|G|T|Ki|Mi|Gi|Ti)?B|(k|M|G|T)?bit)/s\s*$"
-        })
-    }
-}
-
-impl FromItem for Share {
-    fn from_item(item: &Item, place: &Place<'_>, problems: &mut Problems) -> Option<Self> {
-        let text = match &item.node {
-            Node::Text(text) | Node::Float(text) => text.clone(),
-            Node::Integer(Some(number)) => number.to_string(),
-            _ => {
-                problems.push(place.wrong(item, "a share from 0 to 1"));
-                return None;
-            }
-        };
-        match Self::parse(&text) {
-            Ok(share) => Some(share),
-            Err(error) => {
-                problems.push(place.wrong_unit(item, &error));
-                None
-            }
-        }
-    }
-
-    fn schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "anyOf": [
-                { "type": "number", "minimum": 0, "maximum": 1 },
-                { "type": "string", "pattern": r"^\s*([0-9]+\s*/\s*[0-9]+|[0-9]*\.?[0-9]*)\s*$" }
-            ]
         })
     }
 }
@@ -224,10 +174,7 @@ impl<T: FromItem> FromItem for Vec<T> {
 
 /// All entries, or `None` if any is wrong; each wrong one is reported.
 fn read_list<T: FromItem>(items: &[Item], place: &Place<'_>, problems: &mut Problems) -> Option<Vec<T>> {
-    let read: Vec<Option<T>> = items
-        .iter()
-        .map(|item| T::from_item(item, place, problems))
-        .collect();
+    let read: Vec<Option<T>> = items.iter().map(|item| T::from_item(item, place, problems)).collect();
     read.into_iter().collect()
 }
 

@@ -23,10 +23,7 @@ impl Decimal {
             0 => 0,
             _ => format!("{whole}{part}").parse().unwrap_or(u128::MAX),
         };
-        Some(Self {
-            mantissa,
-            scale: part.len() as u32,
-        })
+        Some(Self { mantissa, scale: part.len() as u32 })
     }
 
     /// The same with an exponent, as floats are printed.
@@ -40,9 +37,7 @@ impl Decimal {
         match u32::try_from(scale) {
             Ok(scale) => Some(Self { scale, ..number }),
             Err(_) => Some(Self {
-                mantissa: number
-                    .mantissa
-                    .checked_mul(10_u128.checked_pow(u32::try_from(-scale).ok()?)?)?,
+                mantissa: number.mantissa.checked_mul(10_u128.checked_pow(u32::try_from(-scale).ok()?)?)?,
                 scale: 0,
             }),
         }

@@ -1,8 +1,10 @@
 //! Scenarios end to end against the book's figures: format, lowering, schedule and step together.
 
-use pipestep_scenario::{StepScenario, parse};
+use pipestep_scenario::StepScenario;
 use pipestep_step::{Outcome, simulate};
 use serde_json::Value;
+
+use crate::parse;
 
 fn cases(text: &str) -> Vec<Value> {
     let document: Value = serde_json::from_str(text).expect("valid JSON");
@@ -87,11 +89,7 @@ fn the_four_stage_example_in_all_its_variants() {
     for case in &cases {
         check(case, "fifo", &case["alternative_tiebreaks"]["fifo_tiebreak"]);
         if case["alternative_tiebreaks"].is_object() {
-            check(
-                case,
-                "by-stage",
-                &case["alternative_tiebreaks"]["numeric_name_tiebreak"],
-            );
+            check(case, "by-stage", &case["alternative_tiebreaks"]["numeric_name_tiebreak"]);
         }
     }
 }
@@ -110,34 +108,17 @@ fn check(case: &Value, arbitration: &str, changed: &Value) {
     let times = [
         ("step_makespan_ns", summary.makespan.as_nanos()),
         ("gradient_ready_ns", summary.gradient_ready.as_nanos()),
-        (
-            "zero_transfer_makespan_ns",
-            summary.zero_transfer_makespan.as_nanos(),
-        ),
+        ("zero_transfer_makespan_ns", summary.zero_transfer_makespan.as_nanos()),
     ];
     for (key, found) in times {
-        assert!(
-            near(found, want(key), slack),
-            "{id} {arbitration} {key}: {found}, expected {}",
-            want(key)
-        );
+        assert!(near(found, want(key), slack), "{id} {arbitration} {key}: {found}, expected {}", want(key));
     }
     let peaks: Vec<u64> = summary.ranks.iter().map(|rank| rank.peak.bytes.get()).collect();
     assert_eq!(Value::from(peaks), *want("peak_bytes"), "{id} {arbitration}");
-    let saved = step
-        .inputs
-        .costs()
-        .stages
-        .iter()
-        .enumerate()
-        .map(|(stage, cost)| {
-            cost.saved.get() - s["additional_saved_bytes"][stage % 4].as_u64().expect("a number")
-        });
-    assert_eq!(
-        Value::from(saved.collect::<Vec<_>>()),
-        *want("saved_bytes_per_microbatch"),
-        "{id}"
-    );
+    let saved = step.inputs.costs().stages.iter().enumerate().map(|(stage, cost)| {
+        cost.saved.get() - s["additional_saved_bytes"][stage % 4].as_u64().expect("a number")
+    });
+    assert_eq!(Value::from(saved.collect::<Vec<_>>()), *want("saved_bytes_per_microbatch"), "{id}");
 }
 
 #[test]
@@ -164,14 +145,6 @@ fn matrix_inputs_and_their_recomputation() {
         let (_, Outcome { summary, .. }) = simulated(&text);
         let peaks: Vec<u64> = summary.ranks.iter().map(|rank| rank.peak.bytes.get()).collect();
         assert_eq!(Value::from(peaks), case["expect"]["peak_bytes"], "{}", case["id"]);
-        assert!(
-            near(
-                summary.makespan.as_nanos(),
-                &case["expect"]["step_makespan_ns"],
-                0
-            ),
-            "{}",
-            case["id"]
-        );
+        assert!(near(summary.makespan.as_nanos(), &case["expect"]["step_makespan_ns"], 0), "{}", case["id"]);
     }
 }

@@ -1,8 +1,8 @@
 //! One file under several schedules, as `compare` runs it.
 
-use pipestep_scenario::{Diagnostics, Override, StepScenario, parse};
+use pipestep_scenario::{Diagnostics, Override, StepScenario};
 
-use crate::MINIMAL;
+use crate::{MINIMAL, parse};
 
 fn under(text: &str, schedule: &str) -> Result<StepScenario, Diagnostics> {
     parse(text, "test.toml", &[Override::schedule(schedule)]).map(|scenario| scenario.step.expect("a step"))
@@ -10,17 +10,11 @@ fn under(text: &str, schedule: &str) -> Result<StepScenario, Diagnostics> {
 
 #[test]
 fn options_of_another_schedule_are_dropped() {
-    let text = MINIMAL.replace(
-        "schedule = \"1f1b\"",
-        "schedule = \"gpipe\"\nbackward_order = \"forward\"",
-    );
-    let written = parse(&text, "test.toml", &[])
-        .expect("legal")
-        .step
-        .expect("a step");
-    assert_eq!(written.options.get("backward_order"), Some(1));
+    let text = MINIMAL.replace("schedule = \"1f1b\"", "schedule = \"gpipe\"\nbackward_order = \"forward\"");
+    let written = parse(&text, "test.toml", &[]).expect("legal").step.expect("a step");
+    assert_eq!(written.order.options().get("backward_order"), Some(1));
     let other = under(&text, "1f1b").expect("legal");
-    assert_eq!(other.options.get("backward_order"), None);
+    assert_eq!(other.order.options().get("backward_order"), None);
     // The same by --set and in a sweep.
     let set = parse(&text, "test.toml", &[Override::set("pipeline.schedule=1f1b")]);
     assert!(set.is_ok());
@@ -47,6 +41,6 @@ fn every_schedule_fits_a_plain_file() {
     for schedule in pipestep_schedule::all() {
         let name = schedule.entry().name;
         let step = under(MINIMAL, name).unwrap_or_else(|errors| panic!("{errors}"));
-        assert_eq!(step.schedule.entry().name, name);
+        assert_eq!(step.order.name(), name);
     }
 }

@@ -6,7 +6,9 @@
 use std::fs;
 use std::path::Path;
 
-use pipestep_scenario::{Override, parse};
+use pipestep_scenario::Override;
+
+use crate::parse;
 
 const SEPARATOR: &str = "\n==========\n";
 
@@ -28,11 +30,7 @@ fn errors_read_as_written_down() {
         if std::env::var_os("UPDATE_EXPECTED").is_some() {
             fs::write(&path, format!("{text}{SEPARATOR}{}\n", found.trim_end())).expect("writable");
         } else {
-            let name = path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             wrong.push(format!("{name}: found\n{found}\nexpected\n{expected}"));
         }
     }

@@ -5,8 +5,12 @@ mod compare;
 mod errors;
 mod meaning;
 mod robust;
+mod uneven;
 
-use pipestep_scenario::{Override, Scenario, StepScenario, parse};
+use std::io;
+use std::path::Path;
+
+use pipestep_scenario::{Diagnostics, Override, Scenario, StepScenario};
 
 /// The smallest scenario; tests put further tables behind it.
 const MINIMAL: &str = "\
@@ -19,6 +23,20 @@ schedule = \"1f1b\"
 forward = \"10 ms\"
 backward = \"20 ms\"
 ";
+
+/// Reads a scenario; the files that it names are those of `tests/data/files`.
+fn parse(text: &str, file_name: &str, overrides: &[Override]) -> Result<Scenario, Diagnostics> {
+    pipestep_scenario::parse(text, file_name, overrides, &|path| read_file(path))
+}
+
+fn read_file(path: &Path) -> io::Result<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/files");
+    // What the system says differs from one to the next.
+    std::fs::read_to_string(folder.join(path)).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => io::Error::new(error.kind(), "no such file"),
+        _ => error,
+    })
+}
 
 /// A scenario that must be legal, with `sets` put in.
 fn legal(text: &str, sets: &[&str]) -> Scenario {

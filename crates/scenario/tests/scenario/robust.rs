@@ -1,7 +1,9 @@
 //! Whatever is written, there is an answer: no panic, and every error has a text.
 
-use pipestep_scenario::{Override, Style, parse};
+use pipestep_scenario::{Override, Style};
 use proptest::prelude::*;
+
+use crate::parse;
 
 /// A scenario with most keys, for mutation.
 const FULL: &str = r#"

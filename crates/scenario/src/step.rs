@@ -1,0 +1,95 @@
+//! What is needed to simulate one step: where its order comes from, its shape, costs and rules.
+
+use pipestep_engine::Bytes;
+use pipestep_schedule::{Options, Plan, Refusal, Schedule, Weights};
+use pipestep_step::Inputs;
+
+use crate::diagnostic::Span;
+
+/// One step as it is meant.
+#[derive(Debug)]
+pub struct StepScenario {
+    /// What orders the operations.
+    pub order: OrderSource,
+    /// Shape, costs and rules.
+    pub inputs: Inputs,
+    /// What each rank may hold, if the file says.
+    pub budget: Option<Vec<Bytes>>,
+    /// The most saved bytes that schedules which look at memory may use on each rank: `[memory] limit`, or the
+    /// budget.
+    pub limit: Option<Vec<Bytes>>,
+    /// Layers of each stage, where they are known.
+    pub layers: Option<Vec<u64>>,
+    /// Tokens in one micro-batch, where a model is given.
+    pub tokens_per_micro_batch: Option<u64>,
+    /// Where the order is named, for refusals.
+    pub(crate) order_span: Span,
+}
+
+/// What orders the operations of a step.
+pub enum OrderSource {
+    /// A schedule of the registry.
+    Schedule {
+        /// The schedule.
+        schedule: &'static dyn Schedule,
+        /// The options that were set for it.
+        options: Options,
+    },
+}
+
+impl std::fmt::Debug for OrderSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Schedule { schedule, options } => f
+                .debug_struct("Schedule")
+                .field("schedule", &schedule.entry().name)
+                .field("options", options)
+                .finish(),
+        }
+    }
+}
+
+impl OrderSource {
+    /// The schedule, where it is one of the registry.
+    pub fn schedule(&self) -> Option<&'static dyn Schedule> {
+        match self {
+            Self::Schedule { schedule, .. } => Some(*schedule),
+        }
+    }
+
+    /// What was set for the schedule; nothing where the order is not that of a schedule.
+    pub fn options(&self) -> &Options {
+        match self {
+            Self::Schedule { options, .. } => options,
+        }
+    }
+
+    /// What it is called in results: the schedule's name, or the file's.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Schedule { schedule, .. } => schedule.entry().name,
+        }
+    }
+}
+
+impl StepScenario {
+    /// Each rank's order: what the schedule makes of the shape and, if it looks at them, the costs.
+    ///
+    /// # Errors
+    /// The schedule's [`Refusal`]; [`crate::Scenario::refused`] shows it with its place in the file.
+    pub fn plan(&self) -> Result<Plan, Refusal> {
+        match &self.order {
+            OrderSource::Schedule { schedule, options } => {
+                let shape = self.inputs.shape();
+                let weights = if schedule.entry().uses_weights {
+                    let limit = self.limit.as_ref();
+                    let limit = limit.map(|limit| limit.iter().map(|bytes| bytes.get()).collect());
+                    self.inputs.costs().weights(shape, limit)
+                } else {
+                    Weights::default()
+                };
+                schedule.plan(shape, &weights, options)
+            }
+        }
+    }
+}
