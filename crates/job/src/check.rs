@@ -2,10 +2,9 @@
 
 use pipestep_engine::Duration;
 
-use crate::inputs::{
-    Checkpoint, FaultSource, Faults, JobInputs, Mode, NearTier, Recovery, Stragglers, Write,
-};
+use crate::inputs::{Checkpoint, FaultSource, Faults, JobInputs, Mode, NearTier, Recovery, Write};
 use crate::spread::Zero;
+use crate::stragglers::{Jitter, Ranks, Response, SlowDetection, SlowRanks, Stragglers};
 use crate::{InputError, Ratio};
 
 impl JobInputs {
@@ -34,17 +33,13 @@ impl Checkpoint {
         match self.write {
             Write::Time(time) => time.check("checkpoint.write_time", Zero::Allowed)?,
             Write::Rate(_) if self.size.is_none() => {
-                return Err(InputError::NoSize {
-                    what: "checkpoint.bandwidth",
-                });
+                return Err(InputError::NoSize { what: "checkpoint.bandwidth" });
             }
             Write::Rate(_) => {}
         }
         if let Mode::Async { backlog, buffer, .. } = self.mode {
             if backlog.buffers() == Some(0) {
-                return Err(InputError::Zero {
-                    what: "checkpoint.buffers",
-                });
+                return Err(InputError::Zero { what: "checkpoint.buffers" });
             }
             if let (Some(size), Some(buffer)) = (self.size, buffer)
                 && size > buffer
@@ -59,9 +54,7 @@ impl Checkpoint {
 impl NearTier {
     fn check(&self, checkpoint: &Checkpoint) -> Result<(), InputError> {
         if self.far_every == 0 {
-            return Err(InputError::Zero {
-                what: "checkpoint.near.far_every",
-            });
+            return Err(InputError::Zero { what: "checkpoint.near.far_every" });
         }
         share("checkpoint.near.survives", self.survives)?;
         check_recovery(self.recovery, "checkpoint.near.recovery", Some(checkpoint))
@@ -83,14 +76,10 @@ impl FaultSource {
     fn check(&self) -> Result<(), InputError> {
         self.between.check("faults.mtbf", Zero::Refused)?;
         if self.devices == 0 {
-            return Err(InputError::Zero {
-                what: "faults.devices",
-            });
+            return Err(InputError::Zero { what: "faults.devices" });
         }
         if self.causes.iter().all(|cause| cause.weight == 0) {
-            return Err(InputError::Empty {
-                what: "faults.causes",
-            });
+            return Err(InputError::Empty { what: "faults.causes" });
         }
         for cause in &self.causes {
             share("faults.causes.near_survives", cause.near_survives.unwrap_or(0.0))?;
@@ -104,20 +93,110 @@ impl FaultSource {
 
 impl Stragglers {
     fn check(&self) -> Result<(), InputError> {
+        if let Some(ranks) = &self.ranks {
+            ranks.check()?;
+        }
         for window in &self.windows {
             if window.from >= window.to {
-                return Err(InputError::EmptyWindow {
-                    from: window.from,
-                    to: window.to,
-                });
+                return Err(InputError::EmptyWindow { from: window.from, to: window.to });
             }
             if window.factor < Ratio::ONE {
-                return Err(InputError::FactorBelowOne {
-                    factor: window.factor,
-                });
+                return Err(InputError::FactorBelowOne { factor: window.factor });
             }
         }
         Ok(())
+    }
+}
+
+impl Ranks {
+    fn check(&self) -> Result<(), InputError> {
+        if self.count == 0 {
+            return Err(InputError::Zero { what: "stragglers.ranks" });
+        }
+        if self.step == Duration::ZERO {
+            return Err(InputError::NoStep { what: "stragglers" });
+        }
+        if self.overhead > self.step {
+            return Err(InputError::Overhead { overhead: self.overhead, step: self.step });
+        }
+        self.jitter.check()?;
+        if let Some(slow) = &self.slow {
+            slow.check(self.count)?;
+        }
+        if let Some(detection) = self.detection {
+            detection.check()?;
+        }
+        match self.response {
+            Response::Redistribute { .. } | Response::Evict | Response::Stale { .. }
+                if self.detection.is_none() =>
+            {
+                Err(InputError::NoDetection)
+            }
+            Response::Drop { slowest } if slowest >= self.count => Err(InputError::TooManyTaken {
+                what: "stragglers.drop",
+                taken: slowest.into(),
+                present: self.count.into(),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Jitter {
+    fn check(self) -> Result<(), InputError> {
+        let bad = |reason| Err(InputError::Distribution { what: "stragglers.jitter", reason });
+        let scale = match self {
+            Self::None => 0.0,
+            Self::Normal { deviation } => deviation,
+            Self::Lognormal { variation } => variation,
+            Self::Exponential { tail } => tail,
+            Self::TwoPoint { factor, probability } => {
+                share("stragglers.jitter.probability", probability)?;
+                if !(1.0..=1e6).contains(&factor) {
+                    return bad("a slow step takes between 1 and a million times as long");
+                }
+                0.0
+            }
+        };
+        if (0.0..=10.0).contains(&scale) {
+            Ok(())
+        } else {
+            bad("the scatter of a rank lies between 0 and 10 times its mean")
+        }
+    }
+}
+
+impl SlowRanks {
+    fn check(&self, present: u32) -> Result<(), InputError> {
+        if self.factor < Ratio::ONE {
+            return Err(InputError::FactorBelowOne { factor: self.factor });
+        }
+        if self.at.len() as u64 > u64::from(present) {
+            return Err(InputError::TooManyTaken {
+                what: "stragglers.slow.at",
+                taken: self.at.len() as u64,
+                present: present.into(),
+            });
+        }
+        if let Some(between) = self.between {
+            between.check("stragglers.slow.mtbf", Zero::Refused)?;
+        }
+        self.lasts.map_or(Ok(()), |lasts| lasts.check("stragglers.slow.lasts", Zero::Allowed))
+    }
+}
+
+impl SlowDetection {
+    fn check(self) -> Result<(), InputError> {
+        if self.window == 0 {
+            return Err(InputError::Zero { what: "stragglers.window" });
+        }
+        if (0.0..=1e6).contains(&self.threshold) {
+            return Ok(());
+        }
+        Err(InputError::Distribution {
+            what: "stragglers.threshold",
+            reason: "a threshold is a positive share of the mean computing time",
+        })
     }
 }
 
@@ -136,9 +215,5 @@ fn check_recovery(
 }
 
 pub(crate) fn share(what: &'static str, value: f64) -> Result<(), InputError> {
-    if (0.0..=1.0).contains(&value) {
-        Ok(())
-    } else {
-        Err(InputError::Share { what, value })
-    }
+    if (0.0..=1.0).contains(&value) { Ok(()) } else { Err(InputError::Share { what, value }) }
 }

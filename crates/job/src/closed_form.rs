@@ -130,11 +130,7 @@ pub fn kokolis_ettr(mtbf: f64, restart: f64, interval: f64, save_cost: f64) -> f
 pub fn async_useful_fraction(mtbf: f64, interval: f64, staging: f64, write: f64, recovery: f64) -> f64 {
     let (rate, period) = (1.0 / mtbf, interval + staging);
     // The k-th commit comes after lag + k spacings.
-    let (lag, spacing) = if write <= period {
-        (write, period)
-    } else {
-        (period, write)
-    };
+    let (lag, spacing) = if write <= period { (write, period) } else { (period, write) };
     let saved = interval * (-rate * lag).exp() / (rate * spacing).exp_m1();
     saved / (mtbf + recovery)
 }
@@ -148,14 +144,8 @@ mod tests {
         for (cost, mtbf) in [(16.4, 28_440.0), (0.001, 1e7), (600.0, 600.0), (5_000.0, 100.0)] {
             let best = exact_interval(cost, mtbf);
             let fraction = |interval: f64| {
-                Poisson {
-                    mtbf,
-                    interval,
-                    save_cost: cost,
-                    downtime: 0.0,
-                    exposed_recovery: 0.0,
-                }
-                .useful_fraction()
+                Poisson { mtbf, interval, save_cost: cost, downtime: 0.0, exposed_recovery: 0.0 }
+                    .useful_fraction()
             };
             assert!(fraction(best) >= fraction(best * 1.01) && fraction(best) >= fraction(best * 0.99));
         }

@@ -87,6 +87,19 @@ pub enum InputError {
         /// How many there are.
         present: u64,
     },
+    /// More overhead than step.
+    #[error("an overhead of {overhead} does not fit into a step of {step}")]
+    Overhead {
+        /// The part of a step in which nobody computes.
+        overhead: Duration,
+        /// The step.
+        step: Duration,
+    },
+    /// A response to slow ranks that are never noticed.
+    #[error(
+        "nothing notices slow ranks: give `stragglers.threshold` and `stragglers.window`, or `wait` or `drop`"
+    )]
+    NoDetection,
     /// A list that must not be empty.
     #[error("`{what}` is empty, expected at least one entry")]
     Empty {

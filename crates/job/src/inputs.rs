@@ -5,7 +5,8 @@
 
 use pipestep_engine::{Bytes, Duration, Rate, Time};
 
-use crate::{Ratio, Spread};
+use crate::Spread;
+use crate::stragglers::Stragglers;
 
 /// A job: what it has to do and everything that gets in its way.
 #[derive(Clone, Debug, PartialEq)]
@@ -203,24 +204,6 @@ pub struct Spares {
     pub repair: Spread,
 }
 
-/// What slows useful work down.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Stragglers {
-    /// Windows in which work takes longer; where several overlap, the largest factor counts.
-    pub windows: Vec<SlowWindow>,
-}
-
-/// A window in which useful work takes `factor` times as long.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SlowWindow {
-    /// Its first instant.
-    pub from: Time,
-    /// The first instant after it.
-    pub to: Time,
-    /// At least one.
-    pub factor: Ratio,
-}
-
 impl JobInputs {
     /// A job that does `work` with nothing in its way: the place to start from.
     pub fn of_work(work: Duration) -> Self {
@@ -253,19 +236,9 @@ impl Faults {
 impl FaultSource {
     /// A source of one cause with the source's own name.
     pub fn single(name: &str, between: Spread, devices: u32, loses_machine: bool) -> Self {
-        let cause = Cause {
-            name: name.to_owned(),
-            weight: 1,
-            near_survives: None,
-            loses_machine,
-            downtime: None,
-        };
-        Self {
-            name: name.to_owned(),
-            between,
-            devices,
-            causes: vec![cause],
-        }
+        let cause =
+            Cause { name: name.to_owned(), weight: 1, near_survives: None, loses_machine, downtime: None };
+        Self { name: name.to_owned(), between, devices, causes: vec![cause] }
     }
 
     /// Failures a second of all devices together, by their mean.

@@ -45,28 +45,31 @@ mod check;
 pub mod closed_form;
 mod error;
 mod inputs;
+mod jitter;
 mod outcome;
 mod progress;
 mod ratio;
 mod replicas;
 mod spread;
 mod storage;
+mod stragglers;
 mod warning;
 mod world;
 
 pub use causes::{FAILURE_PRESETS, FailurePreset, LLAMA3};
 pub use error::{InputError, JobError};
 pub use inputs::{
-    Backlog, Cause, Checkpoint, FaultSource, Faults, JobInputs, Mode, NearTier, Recovery, Requests,
-    SlowWindow, Spares, Stragglers, Trigger, Write,
+    Backlog, Cause, Checkpoint, FaultSource, Faults, JobInputs, Mode, NearTier, Recovery, Requests, Spares,
+    Trigger, Write,
 };
 pub use outcome::{
-    Activity, CauseTotal, CheckpointRecord, CheckpointState, Detail, FailureRecord, JobOutcome, Losses,
-    Newest, Place, SaveTotals, Span,
+    Activity, CauseTotal, CheckpointRecord, CheckpointState, Detail, FailureOrigin, FailureRecord,
+    JobOutcome, Losses, Newest, Place, SaveTotals, Span, StragglerTotals,
 };
 pub use ratio::Ratio;
 pub use replicas::{Estimate, PERCENTILES, RunsSummary};
 pub use spread::Spread;
 pub use storage::{STORAGE_PRESETS, StoragePreset, storage_preset};
+pub use stragglers::{Jitter, Ranks, Response, SlowDetection, SlowRanks, SlowWindow, Stragglers};
 pub use warning::Warning;
 pub use world::simulate;

@@ -25,6 +25,8 @@ pub struct JobOutcome {
     pub failures_ignored: u64,
     /// How often each cause of each random source struck and counted, in the order of the inputs.
     pub causes: Vec<CauseTotal>,
+    /// What jittered and slow ranks came to; `None` without them.
+    pub stragglers: Option<StragglerTotals>,
     /// What the user should know.
     pub warnings: Vec<Warning>,
     /// Every capture and skip, in the order of the requests; empty for [`Detail::Summary`].
@@ -64,8 +66,11 @@ pub struct Losses {
     pub spare_wait: Duration,
     /// Reading the checkpoint and restarting.
     pub recovery: Duration,
-    /// What stragglers added to useful work and to redo.
-    pub straggler: Duration,
+    /// Work done and thrown away: gradients that no step waited for.
+    pub dropped: Duration,
+    /// What stragglers added to useful work and to redo, and pauses to spread their work, in nanoseconds. It
+    /// can be below zero by the scatter of steps that jitter made shorter than they are without it.
+    pub straggler_nanos: i64,
     /// Waiting for input.
     pub input_wait: Duration,
 }
@@ -95,6 +100,33 @@ pub struct SaveTotals {
     pub peak_bytes: Option<Bytes>,
     /// When that was.
     pub peak_at: Time,
+}
+
+/// Totals of the ranks of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StragglerTotals {
+    /// Steps begun, those done again included.
+    pub steps: u64,
+    /// Ranks that became slow.
+    pub became_slow: u64,
+    /// Slow ranks that were noticed.
+    pub noticed: u64,
+    /// Healthy ranks that were taken for slow.
+    pub false_alarms: u64,
+    /// Steps in which that happened.
+    pub false_alarm_steps: u64,
+    /// Ranks that were replaced, healthy ones included.
+    pub evicted: u64,
+    /// Ranks whose work was spread over the others, healthy ones included.
+    pub taken_out: u64,
+    /// Gradients that steps went without.
+    pub gradients_lost: u64,
+    /// Gradients of ranks that no step waited for and that were applied.
+    pub gradients_late: u64,
+    /// By how many steps they were late in all.
+    pub lateness: u64,
+    /// By how many steps the latest was late.
+    pub lateness_max: u32,
 }
 
 /// How often a cause struck.
@@ -156,8 +188,8 @@ pub enum Place {
 pub struct FailureRecord {
     /// When it struck.
     pub at: Time,
-    /// Its cause, as an index into [`JobOutcome::causes`]; `None` for one at a fixed instant.
-    pub cause: Option<usize>,
+    /// Where it came from.
+    pub origin: FailureOrigin,
     /// The capture that the job goes back to; zero for the start.
     pub recovered_to: Time,
     /// From where.
@@ -170,6 +202,17 @@ pub struct FailureRecord {
     pub snapshots_lost: u64,
     /// Bytes of those that had not been written.
     pub pending_bytes: Bytes,
+}
+
+/// Where a failure comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureOrigin {
+    /// It was listed.
+    Fixed,
+    /// It was drawn; its cause is this one of [`JobOutcome::causes`].
+    Cause(usize),
+    /// The job went down itself, to replace slow ranks. Not counted as a failure.
+    Eviction,
 }
 
 /// What the job was doing during an interval.
@@ -198,6 +241,8 @@ pub enum Activity {
     SpareWait,
     /// Reading a checkpoint and restarting.
     Recovering,
+    /// Spreading the work of slow ranks over the others.
+    Rebalancing,
     /// Waiting for input.
     InputWait,
 }
@@ -224,22 +269,23 @@ impl JobOutcome {
 }
 
 impl Losses {
-    /// Every cause with its name in the JSON result, in a fixed order.
-    pub const fn by_cause(&self) -> [(&'static str, Duration); 8] {
+    /// Every cause with its name in the JSON result and its nanoseconds, in a fixed order.
+    pub const fn by_cause(&self) -> [(&'static str, i64); 9] {
         [
-            ("save_stall", self.save_stall),
-            ("redo", self.redo),
-            ("detection", self.detection),
-            ("downtime", self.downtime),
-            ("spare_wait", self.spare_wait),
-            ("recovery", self.recovery),
-            ("straggler", self.straggler),
-            ("input_wait", self.input_wait),
+            ("save_stall", self.save_stall.as_nanos() as i64),
+            ("redo", self.redo.as_nanos() as i64),
+            ("detection", self.detection.as_nanos() as i64),
+            ("downtime", self.downtime.as_nanos() as i64),
+            ("spare_wait", self.spare_wait.as_nanos() as i64),
+            ("recovery", self.recovery.as_nanos() as i64),
+            ("straggler", self.straggler_nanos),
+            ("dropped", self.dropped.as_nanos() as i64),
+            ("input_wait", self.input_wait.as_nanos() as i64),
         ]
     }
 
-    /// The sum of all causes in nanoseconds; it cannot overflow, being part of a wall time.
-    pub fn total_nanos(&self) -> u64 {
-        self.by_cause().iter().map(|(_, length)| length.as_nanos()).sum()
+    /// The sum of all causes in nanoseconds.
+    pub fn total_nanos(&self) -> i64 {
+        self.by_cause().iter().map(|(_, nanos)| nanos).sum()
     }
 }

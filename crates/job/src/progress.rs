@@ -28,7 +28,7 @@ impl Units {
             let numerator = factor.numerator();
             per_nano = (per_nano / gcd(per_nano, numerator))
                 .checked_mul(numerator)
-                .filter(|&units| units <= 1 << 60)
+                .filter(|&units| units <= 1 << 63)
                 .ok_or(InputError::FactorsTooFine)?;
         }
         Ok(Self { per_nano })
@@ -66,6 +66,10 @@ pub(crate) struct Progress {
     redone: u128,
     /// Units a nanosecond while training.
     speed: u128,
+    /// Units a nanosecond that are done and then thrown away.
+    waste: u128,
+    /// Work thrown away.
+    wasted: u128,
     /// Wall time in training.
     training: u64,
     /// Until when training has been counted; `None` while it stands still.
@@ -82,6 +86,8 @@ impl Progress {
             end: work.map_or(u128::MAX, |work| units.of(work)),
             redone: 0,
             speed: units.speed(Ratio::ONE),
+            waste: 0,
+            wasted: 0,
             training: 0,
             since: None,
         }
@@ -93,9 +99,14 @@ impl Progress {
         let elapsed = now.since(since).as_nanos();
         self.since = Some(now);
         self.training += elapsed;
-        let reached = (self.position + u128::from(elapsed) * self.speed).min(self.end);
-        let again = reached.min(self.furthest).saturating_sub(self.position);
-        self.redone += again;
+        self.wasted += u128::from(elapsed) * self.waste;
+        self.snap((self.position + u128::from(elapsed) * self.speed).min(self.end));
+    }
+
+    /// Goes on to `reached`: the end of a step, from which the speed is off by less than a unit.
+    pub(crate) fn snap(&mut self, reached: u128) {
+        let reached = reached.min(self.end).max(self.position);
+        self.redone += reached.min(self.furthest).saturating_sub(self.position);
         self.position = reached;
         self.furthest = self.furthest.max(reached);
     }
@@ -111,6 +122,11 @@ impl Progress {
     /// From now on work takes `factor` times as long.
     pub(crate) fn set_factor(&mut self, factor: Ratio) {
         self.speed = self.units.speed(factor);
+    }
+
+    /// From now on so many units are done in a nanosecond, and so many thrown away.
+    pub(crate) fn set_speed(&mut self, speed: u128, waste: u128) {
+        (self.speed, self.waste) = (speed, waste);
     }
 
     /// Goes back (or on) to a state with this much work in it.
@@ -137,18 +153,17 @@ impl Progress {
         u64::try_from(nanos).ok().map(Duration::from_nanos)
     }
 
-    /// Useful work, redo and what stragglers added, which together are exactly the time in training.
+    /// The time in training by what came of it; the parts are exactly the whole.
     pub(crate) fn totals(&self) -> Totals {
-        let useful = self.units.nanos(self.furthest).as_nanos().min(self.training);
-        let redo = self
-            .units
-            .nanos(self.redone)
-            .as_nanos()
-            .min(self.training - useful);
+        let useful = self.units.nanos(self.furthest);
+        let redo = self.units.nanos(self.redone);
+        let dropped = self.units.nanos(self.wasted);
+        let work = useful.as_nanos() + redo.as_nanos() + dropped.as_nanos();
         Totals {
-            useful: Duration::from_nanos(useful),
-            redo: Duration::from_nanos(redo),
-            straggler: Duration::from_nanos(self.training - useful - redo),
+            useful,
+            redo,
+            dropped,
+            straggler_nanos: (i128::from(self.training) - i128::from(work)) as i64,
         }
     }
 }
@@ -158,7 +173,10 @@ impl Progress {
 pub(crate) struct Totals {
     pub(crate) useful: Duration,
     pub(crate) redo: Duration,
-    pub(crate) straggler: Duration,
+    /// Work thrown away.
+    pub(crate) dropped: Duration,
+    /// What stragglers added; negative where jitter made steps shorter than they are without it.
+    pub(crate) straggler_nanos: i64,
 }
 
 #[cfg(test)]
@@ -177,10 +195,7 @@ mod tests {
         progress.set_factor(slow);
         progress.start(at(0));
         progress.settle(at(7));
-        assert_eq!(
-            progress.time_to(units.of(Duration::from_nanos(100))),
-            Some(Duration::from_nanos(118))
-        );
+        assert_eq!(progress.time_to(units.of(Duration::from_nanos(100))), Some(Duration::from_nanos(118)));
         progress.settle(at(125));
         assert_eq!(progress.position(), units.of(Duration::from_nanos(100)));
         assert_eq!(
@@ -188,7 +203,8 @@ mod tests {
             Totals {
                 useful: Duration::from_nanos(100),
                 redo: Duration::ZERO,
-                straggler: Duration::from_nanos(25)
+                dropped: Duration::ZERO,
+                straggler_nanos: 25
             }
         );
     }
@@ -202,22 +218,12 @@ mod tests {
         progress.restore(60);
         progress.settle(at(170));
         let totals = progress.totals();
-        assert_eq!(
-            (
-                totals.useful.as_nanos(),
-                totals.redo.as_nanos(),
-                totals.straggler.as_nanos()
-            ),
-            (130, 40, 0)
-        );
+        assert_eq!((totals.useful.as_nanos(), totals.redo.as_nanos(), totals.straggler_nanos), (130, 40, 0));
     }
 
     #[test]
     fn factors_without_a_common_unit_are_refused() {
         let primes = [1_000_000_007, 998_244_353, 1_000_000_009].map(|p| Ratio::new(p, 2).unwrap());
-        assert_eq!(
-            Units::for_factors(primes.into_iter(), 1),
-            Err(InputError::FactorsTooFine)
-        );
+        assert_eq!(Units::for_factors(primes.into_iter(), 1), Err(InputError::FactorsTooFine));
     }
 }

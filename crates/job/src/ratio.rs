@@ -14,10 +14,7 @@ pub struct Ratio {
 
 impl Ratio {
     /// One: as fast as ever.
-    pub const ONE: Self = Self {
-        numerator: 1,
-        denominator: 1,
-    };
+    pub const ONE: Self = Self { numerator: 1, denominator: 1 };
 
     /// `numerator / denominator`; `None` if either is zero.
     pub const fn new(numerator: u64, denominator: u64) -> Option<Self> {
@@ -25,10 +22,7 @@ impl Ratio {
             return None;
         }
         let divisor = gcd(numerator, denominator);
-        Some(Self {
-            numerator: numerator / divisor,
-            denominator: denominator / divisor,
-        })
+        Some(Self { numerator: numerator / divisor, denominator: denominator / divisor })
     }
 
     /// The nearest ratio with at most six decimals; `None` for what is not positive, not finite or larger

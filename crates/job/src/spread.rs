@@ -149,32 +149,15 @@ mod tests {
     fn every_distribution_has_the_mean_it_is_given() {
         let spreads = [
             Spread::Exponential { mean: SECOND },
-            Spread::Weibull {
-                mean: SECOND,
-                shape: 0.7,
-            },
-            Spread::Weibull {
-                mean: SECOND,
-                shape: 3.0,
-            },
-            Spread::Lognormal {
-                mean: SECOND,
-                variation: 0.5,
-            },
-            Spread::Normal {
-                mean: SECOND,
-                deviation: Duration::from_nanos(100_000_000),
-            },
-            Spread::Uniform {
-                low: Duration::ZERO,
-                high: Duration::from_nanos(2_000_000_000),
-            },
+            Spread::Weibull { mean: SECOND, shape: 0.7 },
+            Spread::Weibull { mean: SECOND, shape: 3.0 },
+            Spread::Lognormal { mean: SECOND, variation: 0.5 },
+            Spread::Normal { mean: SECOND, deviation: Duration::from_nanos(100_000_000) },
+            Spread::Uniform { low: Duration::ZERO, high: Duration::from_nanos(2_000_000_000) },
         ];
         for (index, spread) in spreads.into_iter().enumerate() {
             let mut rng = Streams::new(7).stream("spread", index as u64);
-            let draws: Vec<f64> = (0..40_000)
-                .map(|_| spread.draw(&mut rng).unwrap().as_secs_f64())
-                .collect();
+            let draws: Vec<f64> = (0..40_000).map(|_| spread.draw(&mut rng).unwrap().as_secs_f64()).collect();
             let mean = draws.iter().sum::<f64>() / draws.len() as f64;
             let square = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / draws.len() as f64;
             let error = (square / draws.len() as f64).sqrt();
@@ -184,10 +167,7 @@ mod tests {
 
     #[test]
     fn absurd_distributions_are_refused_with_their_reason() {
-        let shape = Spread::Weibull {
-            mean: SECOND,
-            shape: f64::NAN,
-        };
+        let shape = Spread::Weibull { mean: SECOND, shape: f64::NAN };
         assert!(shape.check("faults.mtbf", Zero::Allowed).is_err());
         let zero = Spread::Exponential { mean: Duration::ZERO };
         assert!(zero.check("faults.mtbf", Zero::Refused).is_err());

@@ -21,12 +21,7 @@ pub struct StoragePreset {
 /// All presets, in the order of the source's table.
 pub const STORAGE_PRESETS: [StoragePreset; 9] = [
     preset("superpod-good-node", "DGX SuperPOD, Good, a single node", 4, 2),
-    preset(
-        "superpod-better-node",
-        "DGX SuperPOD, Better, a single node",
-        8,
-        4,
-    ),
+    preset("superpod-better-node", "DGX SuperPOD, Better, a single node", 8, 4),
     preset("superpod-best-node", "DGX SuperPOD, Best, a single node", 40, 20),
     preset("superpod-good-1su", "DGX SuperPOD, Good, one unit", 15, 7),
     preset("superpod-better-1su", "DGX SuperPOD, Better, one unit", 40, 20),
@@ -42,12 +37,7 @@ pub fn storage_preset(name: &str) -> Option<&'static StoragePreset> {
 }
 
 const fn preset(name: &'static str, description: &'static str, read: u64, write: u64) -> StoragePreset {
-    StoragePreset {
-        name,
-        description,
-        read: gigabytes_a_second(read),
-        write: gigabytes_a_second(write),
-    }
+    StoragePreset { name, description, read: gigabytes_a_second(read), write: gigabytes_a_second(write) }
 }
 
 const fn gigabytes_a_second(count: u64) -> Rate {

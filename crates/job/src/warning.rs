@@ -41,19 +41,10 @@ pub enum Warning {
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::WriterTooSlow {
-                write,
-                every,
-                bytes_per_second,
-            } => {
+            Self::WriterTooSlow { write, every, bytes_per_second } => {
                 write!(f, "a write takes {write} and one is asked for every {every}")?;
                 if let Some((asked, given)) = bytes_per_second {
-                    write!(
-                        f,
-                        ": {:.1} GB/s asked, {:.1} GB/s given",
-                        asked / 1e9,
-                        given / 1e9
-                    )?;
+                    write!(f, ": {:.1} GB/s asked, {:.1} GB/s given", asked / 1e9, given / 1e9)?;
                 }
                 write!(f, ", so the backlog grows")
             }
@@ -63,10 +54,7 @@ impl fmt::Display for Warning {
                  training stands still"
             ),
             Self::NeverSaved { useful } => {
-                write!(
-                    f,
-                    "no checkpoint was captured: a failure would lose all of {useful}"
-                )
+                write!(f, "no checkpoint was captured: a failure would lose all of {useful}")
             }
             Self::Unfinished { left } => write!(f, "{left} of the work were left at the horizon"),
             Self::SparesRanOut { times } => write!(f, "the spares ran out {times} times"),

@@ -5,11 +5,14 @@
 //! phase ends; a request is made and captured; a failure strikes; the run stops at its horizon.
 
 mod faults;
+mod lifetimes;
+mod ranks;
 mod record;
 mod rollback;
 mod saver;
 mod saving;
 mod slow;
+mod stepping;
 mod writer;
 
 use pipestep_engine::{Duration, EventId, EventQueue, Interval, MovingQueue, Streams, Time, World, run};
@@ -19,8 +22,10 @@ use crate::outcome::{Activity, Detail, JobOutcome, Losses, Span};
 use crate::progress::{Progress, Units};
 use crate::{JobError, Warning};
 use faults::{FaultState, Strike};
+use ranks::RankState;
 use saver::Saver;
 use slow::Windows;
+use stepping::Stepping;
 
 /// Events that a run may take: some ten seconds of computing.
 const MAX_EVENTS: u64 = 100_000_000;
@@ -50,6 +55,12 @@ pub(crate) enum Event {
     Commit,
     /// All the work is done, or enough for the next request.
     WorkReached,
+    /// A step of jittered or slow ranks is over.
+    StepEnd,
+    /// A rank becomes slow, at a fixed instant or at random.
+    SlowRank { fixed: bool },
+    /// A slow rank is fast again.
+    Heal(u64),
     /// The phase that the job is in is over.
     PhaseEnd,
     /// The clock asks for a checkpoint.
@@ -77,6 +88,7 @@ pub(crate) struct JobWorld<'a> {
     saver: Option<Saver<'a>>,
     faults: FaultState<'a>,
     windows: Windows,
+    stepping: Option<Stepping<'a>>,
     lost: Losses,
     timeline: Vec<Span>,
     events: u64,
@@ -99,8 +111,7 @@ pub fn simulate(inputs: &JobInputs, run_number: u64, detail: Detail) -> Result<J
 
 impl<'a> JobWorld<'a> {
     fn new(inputs: &'a JobInputs, run_number: u64, detail: Detail) -> Result<Self, JobError> {
-        let factors = inputs.stragglers.windows.iter().map(|window| window.factor);
-        let units = Units::for_factors(factors, 1)?;
+        let units = units_for(inputs)?;
         let streams = Streams::new(inputs.seed);
         Ok(Self {
             inputs,
@@ -117,6 +128,11 @@ impl<'a> JobWorld<'a> {
                 .transpose()?,
             faults: FaultState::new(inputs, streams, run_number),
             windows: Windows::new(&inputs.stragglers.windows),
+            stepping: inputs
+                .stragglers
+                .ranks
+                .as_ref()
+                .map(|ranks| Stepping::new(RankState::new(ranks, streams, run_number))),
             lost: Losses::default(),
             timeline: Vec::new(),
             events: 0,
@@ -133,16 +149,17 @@ impl<'a> JobWorld<'a> {
         }
         self.faults.begin(queue);
         self.windows.schedule_next(queue);
+        self.begin_stepping(queue);
         self.train(Time::ZERO, queue)
     }
 
     /// Ends the phase that the job is in, and enters another that lasts until something ends it.
     fn enter(&mut self, now: Time, activity: Activity, queue: &mut Queue) {
         self.close_phase(now);
-        for id in [self.phase_end.take(), self.work_reached.take()]
-            .into_iter()
-            .flatten()
-        {
+        if self.activity == Activity::Training {
+            self.pause_step(now, queue);
+        }
+        for id in [self.phase_end.take(), self.work_reached.take()].into_iter().flatten() {
             queue.cancel(id);
         }
         if activity == Activity::Training {
@@ -170,6 +187,7 @@ impl<'a> JobWorld<'a> {
 
     fn train(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
         self.enter(now, Activity::Training, queue);
+        self.run_step(now, queue);
         self.plan_work(now, queue)
     }
 
@@ -181,7 +199,8 @@ impl<'a> JobWorld<'a> {
         let end = self.progress.end();
         let request = self.saver.as_ref().and_then(Saver::next_position);
         let mark = request.map_or(end, |position| position.min(end));
-        if mark == u128::MAX {
+        let step_ends = self.stepping.as_ref().and_then(Stepping::end);
+        if mark == u128::MAX || step_ends.is_some_and(|end| end < mark) {
             return Ok(());
         }
         let class = if mark == end { class::DONE } else { class::REQUEST };
@@ -200,6 +219,10 @@ impl<'a> JobWorld<'a> {
         let length = now.since(self.since);
         let account = match self.activity {
             Activity::Training => None,
+            Activity::Rebalancing => {
+                self.lost.straggler_nanos += length.as_nanos() as i64;
+                None
+            }
             Activity::Waiting | Activity::Staging => Some(&mut self.lost.save_stall),
             Activity::Detecting => Some(&mut self.lost.detection),
             Activity::Down => Some(&mut self.lost.downtime),
@@ -213,16 +236,10 @@ impl<'a> JobWorld<'a> {
         if self.detail == Detail::Summary || length == Duration::ZERO {
             return;
         }
-        let interval = Interval {
-            start: self.since,
-            end: now,
-        };
+        let interval = Interval { start: self.since, end: now };
         match self.timeline.last_mut() {
             Some(last) if last.activity == self.activity => last.interval.end = now,
-            _ => self.timeline.push(Span {
-                activity: self.activity,
-                interval,
-            }),
+            _ => self.timeline.push(Span { activity: self.activity, interval }),
         }
     }
 
@@ -234,6 +251,7 @@ impl<'a> JobWorld<'a> {
             Activity::Down => self.wait_for_spare(now, queue),
             Activity::SpareWait => self.recover(now, queue),
             Activity::Recovering => self.resume(now, queue),
+            Activity::Rebalancing => self.train_or_wait(now, queue),
             Activity::Training | Activity::Waiting | Activity::InputWait => Ok(()),
         }
     }
@@ -271,23 +289,19 @@ impl<'a> JobWorld<'a> {
         let totals = self.progress.totals();
         let lost = Losses {
             redo: totals.redo,
-            straggler: totals.straggler,
+            dropped: totals.dropped,
+            straggler_nanos: self.lost.straggler_nanos + totals.straggler_nanos,
             ..self.lost
         };
         let finished = self.progress.is_done();
         let mut warnings = Vec::new();
         if !finished && let Some(work) = self.inputs.work {
             let left = work.as_nanos().saturating_sub(totals.useful.as_nanos());
-            warnings.push(Warning::Unfinished {
-                left: Duration::from_nanos(left),
-            });
+            warnings.push(Warning::Unfinished { left: Duration::from_nanos(left) });
         }
         let (failures_counted, failures_ignored) = (self.faults.counted, self.faults.ignored);
         let (causes, failures) = self.faults.finish(&mut warnings);
-        let saved = self
-            .saver
-            .map(|saver| saver.finish(totals.useful, &mut warnings))
-            .transpose()?;
+        let saved = self.saver.map(|saver| saver.finish(totals.useful, &mut warnings)).transpose()?;
         let (saves, checkpoints, backlog_curve, newest_curve) = saved.map_or_else(
             || (None, Vec::new(), Vec::new(), Vec::new()),
             |saved| (Some(saved.totals), saved.records, saved.curve, saved.newest),
@@ -302,6 +316,7 @@ impl<'a> JobWorld<'a> {
             failures_counted,
             failures_ignored,
             causes,
+            stragglers: self.stepping.map(|stepping| stepping.state.totals),
             warnings,
             checkpoints,
             failures,
@@ -310,6 +325,18 @@ impl<'a> JobWorld<'a> {
             newest_curve,
         })
     }
+}
+
+/// Units in which the work of a job is followed: exactly where all speeds are known beforehand, to a millionth
+/// of a millionth where the lengths of steps are drawn.
+fn units_for(inputs: &JobInputs) -> Result<Units, JobError> {
+    const DRAWN: u64 = 1_000_000_000_000;
+    let windows = inputs.stragglers.windows.iter().map(|window| window.factor);
+    let Some(ranks) = &inputs.stragglers.ranks else {
+        return Ok(Units::for_factors(windows, 1)?);
+    };
+    let slow = ranks.slow.iter().map(|slow| slow.factor);
+    Ok(Units::for_factors(slow, DRAWN).or_else(|_| Units::for_factors(std::iter::empty(), DRAWN))?)
 }
 
 impl World<Queue> for JobWorld<'_> {
@@ -328,6 +355,9 @@ impl World<Queue> for JobWorld<'_> {
                 }
                 Ok(())
             }
+            Event::StepEnd => self.end_step(now, queue),
+            Event::SlowRank { fixed } => self.slow_rank(now, fixed, queue),
+            Event::Heal(id) => self.heal_rank(now, id, queue),
             Event::WorkReached => self.reach_work(now, queue),
             Event::PhaseEnd => self.end_phase(now, queue),
             Event::ClockRequest => self.clock_request(now, queue),

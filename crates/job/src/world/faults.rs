@@ -8,11 +8,12 @@ use pipestep_engine::{Bytes, Duration, EventQueue, Rate, Streams, Time};
 use rand::RngExt;
 use rand_chacha::ChaCha12Rng;
 
+use super::lifetimes::Lifetimes;
 use super::rollback::Rollback;
 use super::saver::Point;
 use super::{Event, HOPELESS, JobWorld, Queue, class};
 use crate::inputs::{Cause, FaultSource, Faults, JobInputs, Recovery};
-use crate::outcome::{Activity, CauseTotal, Detail, FailureRecord, Place};
+use crate::outcome::{Activity, CauseTotal, Detail, FailureOrigin, FailureRecord, Place};
 use crate::{JobError, Spread, Warning};
 
 /// Which failure strikes.
@@ -28,12 +29,10 @@ pub(crate) enum Strike {
 #[derive(Debug)]
 struct Source<'a> {
     inputs: &'a FaultSource,
-    rng: ChaCha12Rng,
+    lifetimes: Lifetimes,
     causes: ChaCha12Rng,
     /// The number of its first cause among those of all sources.
     first_cause: usize,
-    /// When each device fails next, for lifetimes that remember their age.
-    devices: BinaryHeap<Reverse<Time>>,
 }
 
 /// The state of the faults of a job.
@@ -74,10 +73,13 @@ impl<'a> FaultState<'a> {
         for source in &faults.sources {
             sources.push(Source {
                 inputs: source,
-                rng: streams.stream(&format!("failures: {}", source.name), run_number),
+                lifetimes: Lifetimes::new(
+                    source.between,
+                    source.devices,
+                    streams.stream(&format!("failures: {}", source.name), run_number),
+                ),
                 causes: streams.stream(&format!("causes: {}", source.name), run_number),
                 first_cause: causes.len(),
-                devices: BinaryHeap::new(),
             });
             causes.extend(source.causes.iter().map(|cause| CauseTotal {
                 source: source.name.clone(),
@@ -109,8 +111,10 @@ impl<'a> FaultState<'a> {
 
     pub(super) fn begin(&mut self, queue: &mut Queue) {
         self.schedule_fixed(queue);
-        for index in 0..self.sources.len() {
-            self.sources[index].begin(index, queue);
+        for (index, source) in self.sources.iter_mut().enumerate() {
+            if let Some(at) = source.lifetimes.first() {
+                queue.schedule(at, class::STRIKE, Event::Strike(Strike::Source(index)));
+            }
         }
     }
 
@@ -132,7 +136,11 @@ impl<'a> FaultState<'a> {
                 self.next_fixed += 1;
                 self.schedule_fixed(queue);
             }
-            Strike::Source(index) => self.sources[index].renew(now, index, queue),
+            Strike::Source(index) => {
+                if let Some(at) = self.sources[index].lifetimes.renew(now) {
+                    queue.schedule(at, class::STRIKE, Event::Strike(Strike::Source(index)));
+                }
+            }
         }
     }
 
@@ -154,10 +162,7 @@ impl<'a> FaultState<'a> {
         while self.away.peek().is_some_and(|&Reverse(back)| back <= now) {
             self.away.pop();
         }
-        let repaired = spares
-            .repair
-            .draw(&mut self.lengths)
-            .and_then(|length| now.after(length).ok());
+        let repaired = spares.repair.draw(&mut self.lengths).and_then(|length| now.after(length).ok());
         self.away.push(Reverse(repaired.unwrap_or(Time::MAX)));
         if self.away.len() > spares.count as usize
             && let Some(Reverse(back)) = self.away.pop()
@@ -168,65 +173,18 @@ impl<'a> FaultState<'a> {
     }
 
     fn draw(&mut self, spread: Spread) -> Duration {
-        spread
-            .draw(&mut self.lengths)
-            .unwrap_or(Duration::from_nanos(u64::MAX))
+        spread.draw(&mut self.lengths).unwrap_or(Duration::from_nanos(u64::MAX))
     }
 
     pub(super) fn finish(self, warnings: &mut Vec<Warning>) -> (Vec<CauseTotal>, Vec<FailureRecord>) {
         if self.spares_ran_out > 0 {
-            warnings.push(Warning::SparesRanOut {
-                times: self.spares_ran_out,
-            });
+            warnings.push(Warning::SparesRanOut { times: self.spares_ran_out });
         }
         (self.causes, self.records)
     }
 }
 
 impl Source<'_> {
-    fn begin(&mut self, index: usize, queue: &mut Queue) {
-        if !self.forgets() {
-            for _ in 0..self.inputs.devices {
-                let first = self.inputs.between.draw(&mut self.rng);
-                self.devices.push(Reverse(
-                    first.map_or(Time::MAX, |length| Time::from_nanos(length.as_nanos())),
-                ));
-            }
-        }
-        self.schedule(Time::ZERO, index, queue);
-    }
-
-    /// The device that has failed is replaced by a new one.
-    fn renew(&mut self, now: Time, index: usize, queue: &mut Queue) {
-        if self.devices.pop().is_some() {
-            let next = self
-                .inputs
-                .between
-                .draw(&mut self.rng)
-                .and_then(|length| now.after(length).ok());
-            self.devices.push(Reverse(next.unwrap_or(Time::MAX)));
-        }
-        self.schedule(now, index, queue);
-    }
-
-    fn schedule(&mut self, now: Time, index: usize, queue: &mut Queue) {
-        let next = if self.forgets() {
-            let devices = f64::from(self.inputs.devices);
-            let between = self.inputs.between.draw_over(devices, &mut self.rng);
-            between.and_then(|length| now.after(length).ok())
-        } else {
-            self.devices.peek().map(|&Reverse(at)| at)
-        };
-        if let Some(at) = next.filter(|&at| at < Time::MAX) {
-            queue.schedule(at, class::STRIKE, Event::Strike(Strike::Source(index)));
-        }
-    }
-
-    /// Exponential lifetimes forget their age: all devices together are one exponential.
-    const fn forgets(&self) -> bool {
-        matches!(self.inputs.between, Spread::Exponential { .. })
-    }
-
     fn draw_cause(&mut self) -> usize {
         let causes = &self.inputs.causes;
         let total: u64 = causes.iter().map(|cause| u64::from(cause.weight)).sum();
@@ -246,7 +204,11 @@ impl JobWorld<'_> {
     pub(super) fn strike(&mut self, now: Time, strike: Strike, queue: &mut Queue) -> Result<(), JobError> {
         self.faults.schedule_next(now, strike, queue);
         let again = match self.activity {
-            Activity::Training | Activity::Waiting | Activity::Staging | Activity::InputWait => false,
+            Activity::Training
+            | Activity::Waiting
+            | Activity::Staging
+            | Activity::Rebalancing
+            | Activity::InputWait => false,
             Activity::Recovering if self.faults.faults.recovery_can_fail => true,
             Activity::Detecting | Activity::Down | Activity::SpareWait | Activity::Recovering => {
                 self.faults.ignored += 1;
@@ -258,10 +220,20 @@ impl JobWorld<'_> {
         if cause.is_none_or(|(_, cause)| cause.loses_machine) {
             self.faults.lose_machine(now);
         }
-        self.faults.downtime = cause
-            .and_then(|(_, cause)| cause.downtime)
-            .unwrap_or(self.faults.faults.downtime);
-        self.fail(now, again, cause.map(|(number, _)| number), near_survives, queue)
+        self.faults.downtime =
+            cause.and_then(|(_, cause)| cause.downtime).unwrap_or(self.faults.faults.downtime);
+        self.faults.counted += 1;
+        let origin = cause.map_or(FailureOrigin::Fixed, |(number, _)| FailureOrigin::Cause(number));
+        self.fail(now, again, origin, near_survives, queue)
+    }
+
+    /// The job goes down by itself to replace so many slow ranks; the near copy survives that.
+    pub(super) fn evict(&mut self, now: Time, ranks: u32, queue: &mut Queue) -> Result<(), JobError> {
+        for _ in 0..ranks {
+            self.faults.lose_machine(now);
+        }
+        self.faults.downtime = self.faults.faults.downtime;
+        self.fail(now, false, FailureOrigin::Eviction, true, queue)
     }
 
     /// The job fails: goes back to the newest checkpoint that is left, and down.
@@ -269,7 +241,7 @@ impl JobWorld<'_> {
         &mut self,
         now: Time,
         again: bool,
-        cause: Option<usize>,
+        origin: FailureOrigin,
         near_survives: bool,
         queue: &mut Queue,
     ) -> Result<(), JobError> {
@@ -277,13 +249,13 @@ impl JobWorld<'_> {
         let point = rollback.point;
         let back = self.progress.position().saturating_sub(point.work);
         self.progress.restore(point.work);
-        self.faults.counted += 1;
+        self.drop_step();
         self.faults.place = rollback.place;
         if self.detail == Detail::Full {
             let since = point.capture.max(self.faults.latest_resume);
             self.faults.records.push(FailureRecord {
                 at: now,
-                cause,
+                origin,
                 recovered_to: point.capture,
                 place: rollback.place,
                 redo_wall: if again { Duration::ZERO } else { now.since(since) },
@@ -292,8 +264,11 @@ impl JobWorld<'_> {
                 pending_bytes: rollback.pending_bytes,
             });
         }
-        self.check_progress(now)?;
-        if self.faults.faults.detection == Duration::ZERO {
+        if origin != FailureOrigin::Fixed {
+            self.check_progress(now)?;
+        }
+        // Nobody has to notice what the job does itself.
+        if self.faults.faults.detection == Duration::ZERO || origin == FailureOrigin::Eviction {
             return self.go_down(now, queue);
         }
         self.enter_for(now, Activity::Detecting, self.faults.faults.detection, queue)
@@ -315,9 +290,7 @@ impl JobWorld<'_> {
     fn near_survives(&mut self, cause: Option<&Cause>) -> bool {
         let near = self.saver.as_ref().and_then(|saver| saver.checkpoint.near);
         let Some(near) = near else { return false };
-        let share = cause
-            .and_then(|cause| cause.near_survives)
-            .unwrap_or(near.survives);
+        let share = cause.and_then(|cause| cause.near_survives).unwrap_or(near.survives);
         self.faults.survival.random_bool(share)
     }
 
@@ -330,7 +303,7 @@ impl JobWorld<'_> {
             faults.without_progress = 0;
         }
         faults.without_progress += 1;
-        if faults.without_progress > HOPELESS && self.inputs.horizon.is_none() && !faults.sources.is_empty() {
+        if faults.without_progress > HOPELESS && self.inputs.horizon.is_none() {
             return Err(JobError::NoProgress {
                 failures: faults.without_progress,
                 at: now,

@@ -4,7 +4,7 @@ use pipestep_engine::{Duration, Time};
 
 use super::saver::{BacklogCurve, Saver};
 use crate::inputs::{Mode, Trigger};
-use crate::outcome::{CheckpointRecord, CheckpointState, Detail, Newest, Place, SaveTotals};
+use crate::outcome::{CheckpointRecord, CheckpointState, Detail, Newest, Place, SaveTotals, StragglerTotals};
 use crate::{JobError, Warning};
 use pipestep_engine::Level;
 
@@ -29,11 +29,7 @@ pub(super) struct Saved {
 
 impl SaveLog {
     pub(super) fn new(detail: Detail) -> Self {
-        Self {
-            keep: detail == Detail::Full,
-            records: Vec::new(),
-            newest: Vec::new(),
-        }
+        Self { keep: detail == Detail::Full, records: Vec::new(), newest: Vec::new() }
     }
 
     /// A request is made; returns its number.
@@ -118,6 +114,21 @@ impl SaveTotals {
     }
 }
 
+impl StragglerTotals {
+    /// So many healthy ranks were taken for slow in one step.
+    pub(super) fn count_false_alarms(&mut self, ranks: u32) {
+        self.false_alarms += u64::from(ranks);
+        self.false_alarm_steps += 1;
+    }
+
+    /// A gradient was applied this many steps late.
+    pub(super) fn count_late(&mut self, steps: u32) {
+        self.gradients_late += 1;
+        self.lateness += u64::from(steps);
+        self.lateness_max = self.lateness_max.max(steps);
+    }
+}
+
 fn add(sum: Duration, length: Duration) -> Duration {
     Duration::from_nanos(sum.as_nanos().saturating_add(length.as_nanos()))
 }
@@ -155,17 +166,11 @@ impl Saver<'_> {
                 (bytes / every.as_secs_f64(), bytes / write.as_secs_f64())
             });
             if self.totals.backlog_grows {
-                warnings.push(Warning::WriterTooSlow {
-                    write,
-                    every,
-                    bytes_per_second,
-                });
+                warnings.push(Warning::WriterTooSlow { write, every, bytes_per_second });
             }
         }
         if self.line.len() >= PILE {
-            warnings.push(Warning::Starved {
-                waiting: self.line.len(),
-            });
+            warnings.push(Warning::Starved { waiting: self.line.len() });
         }
         if self.totals.captured == 0 {
             warnings.push(Warning::NeverSaved { useful });

@@ -20,9 +20,7 @@ pub(super) struct Rollback {
 impl Saver<'_> {
     /// The furthest state that some failure could go back to.
     pub(super) fn furthest(&self) -> u128 {
-        self.newest_near
-            .map_or(0, |point| point.work)
-            .max(self.newest_far.work)
+        self.newest_near.map_or(0, |point| point.work).max(self.newest_far.work)
     }
 
     /// A failure strikes: what is not usable is lost, the writer is idle, and so is the near copy unless it
@@ -62,12 +60,7 @@ impl Saver<'_> {
         };
         self.near_since_far = point.near_since_far;
         self.log.newest(now, point.capture);
-        Ok(Rollback {
-            point,
-            place,
-            snapshots_lost,
-            pending_bytes,
-        })
+        Ok(Rollback { point, place, snapshots_lost, pending_bytes })
     }
 
     /// Training goes on: requests that count from a resume count from now.

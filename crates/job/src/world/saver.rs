@@ -25,11 +25,7 @@ pub(super) struct Point {
 
 impl Point {
     /// The start of the job, which needs no checkpoint.
-    pub(super) const START: Self = Self {
-        capture: Time::ZERO,
-        work: 0,
-        near_since_far: 0,
-    };
+    pub(super) const START: Self = Self { capture: Time::ZERO, work: 0, near_since_far: 0 };
 }
 
 /// A snapshot on its way to being usable.
@@ -186,10 +182,7 @@ impl<'a> Saver<'a> {
     /// Makes a request.
     pub(super) fn ask(&mut self, now: Time) -> Request {
         self.totals.requested += 1;
-        Request {
-            record: self.log.ask(now),
-            mark: self.next_position.take(),
-        }
+        Request { record: self.log.ask(now), mark: self.next_position.take() }
     }
 
     /// Whether all buffers are held or spoken for by requests in line.
@@ -197,9 +190,7 @@ impl<'a> Saver<'a> {
         let Mode::Async { backlog, .. } = self.checkpoint.mode else {
             return false;
         };
-        backlog
-            .buffers()
-            .is_some_and(|buffers| self.held() + self.line.len() >= buffers as usize)
+        backlog.buffers().is_some_and(|buffers| self.held() + self.line.len() >= buffers as usize)
     }
 
     /// Buffers in use, each from its capture to the end of its write.
@@ -224,10 +215,7 @@ impl<'a> Saver<'a> {
         let Mode::Async { backlog, .. } = self.checkpoint.mode else {
             return Ok(Turn::Capture);
         };
-        if backlog
-            .buffers()
-            .is_none_or(|buffers| self.held() < buffers as usize)
-        {
+        if backlog.buffers().is_none_or(|buffers| self.held() < buffers as usize) {
             return Ok(Turn::Capture);
         }
         if !matches!(backlog, Backlog::Replace { .. }) {
@@ -254,11 +242,7 @@ impl<'a> Saver<'a> {
             Some(near) if self.near_since_far + 1 < near.far_every => Place::Near,
             _ => Place::Far,
         };
-        self.near_since_far = if place == Place::Near {
-            self.near_since_far + 1
-        } else {
-            0
-        };
+        self.near_since_far = if place == Place::Near { self.near_since_far + 1 } else { 0 };
         let point = Point {
             capture: now,
             work: request.mark.unwrap_or(position),
@@ -267,12 +251,7 @@ impl<'a> Saver<'a> {
         let record = request.record;
         self.log.capture(record, now, place, self.units.nanos(point.work));
         self.totals.captured += 1;
-        self.staging = Some(Snapshot {
-            point,
-            place,
-            staged: now,
-            record,
-        });
+        self.staging = Some(Snapshot { point, place, staged: now, record });
         match (self.checkpoint.mode, near, place) {
             (Mode::Async { staging, .. }, _, _) => {
                 self.change_buffers(now, 1)?;

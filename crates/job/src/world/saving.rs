@@ -12,7 +12,11 @@ impl JobWorld<'_> {
     /// The clock asks for a checkpoint; while the job is down nobody listens.
     pub(super) fn clock_request(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
         let listens = match self.activity {
-            Activity::Training | Activity::Waiting | Activity::Staging | Activity::InputWait => true,
+            Activity::Training
+            | Activity::Waiting
+            | Activity::Staging
+            | Activity::Rebalancing
+            | Activity::InputWait => true,
             Activity::Detecting | Activity::Down | Activity::SpareWait | Activity::Recovering => false,
         };
         if listens {
@@ -32,29 +36,15 @@ impl JobWorld<'_> {
         };
         let full = saver.is_full();
         let request = saver.ask(now);
-        let skips = matches!(
-            saver.checkpoint.mode,
-            Mode::Async {
-                backlog: Backlog::Skip { .. },
-                ..
-            }
-        );
+        let skips = matches!(saver.checkpoint.mode, Mode::Async { backlog: Backlog::Skip { .. }, .. });
         if skips && full {
             saver.drop_request(request, now, self.progress.position(), queue);
-            return if self.activity == Activity::Training {
-                self.plan_work(now, queue)
-            } else {
-                Ok(())
-            };
+            return if self.activity == Activity::Training { self.plan_work(now, queue) } else { Ok(()) };
         }
         saver.line.push_back(request);
         let waiting = saver.line.len();
         if waiting as u64 > HOPELESS && self.inputs.horizon.is_none() && !self.faults.can_strike() {
-            return Err(JobError::Starved {
-                waiting,
-                at: now,
-                useful: self.progress.totals().useful,
-            });
+            return Err(JobError::Starved { waiting, at: now, useful: self.progress.totals().useful });
         }
         match self.activity {
             Activity::Training | Activity::InputWait => {
@@ -99,7 +89,12 @@ impl JobWorld<'_> {
             return Ok(());
         };
         saver.end_staging(now, queue)?;
-        if saver.line.is_empty() {
+        self.train_or_wait(now, queue)
+    }
+
+    /// Training goes on unless somebody is in line.
+    pub(super) fn train_or_wait(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
+        if self.saver.as_ref().is_none_or(|saver| saver.line.is_empty()) {
             return self.train(now, queue);
         }
         self.enter(now, Activity::Waiting, queue);

@@ -3,8 +3,9 @@
 use pipestep_engine::{Class, EventQueue, Time};
 
 use super::{Event, JobWorld, Queue};
-use crate::inputs::SlowWindow;
+
 use crate::outcome::Activity;
+use crate::stragglers::SlowWindow;
 use crate::{JobError, Ratio};
 
 /// The instants at which the factor changes, in order, and how far the run has come.
@@ -17,10 +18,7 @@ pub(super) struct Windows {
 impl Windows {
     /// Where several windows overlap, the largest factor counts.
     pub(super) fn new(windows: &[SlowWindow]) -> Self {
-        let mut edges: Vec<Time> = windows
-            .iter()
-            .flat_map(|window| [window.from, window.to])
-            .collect();
+        let mut edges: Vec<Time> = windows.iter().flat_map(|window| [window.from, window.to]).collect();
         edges.sort_unstable();
         edges.dedup();
         let mut opening: Vec<&SlowWindow> = windows.iter().collect();
@@ -33,16 +31,20 @@ impl Windows {
             while let Some(window) = opening.next_if(|window| window.from <= edge) {
                 open.push(window);
             }
-            let factor = open
-                .iter()
-                .map(|window| window.factor)
-                .max()
-                .unwrap_or(Ratio::ONE);
+            let factor = open.iter().map(|window| window.factor).max().unwrap_or(Ratio::ONE);
             if changes.last().map_or(Ratio::ONE, |&(_, last)| last) != factor {
                 changes.push((edge, factor));
             }
         }
         Self { changes, next: 0 }
+    }
+
+    /// How many times as long work takes now.
+    pub(super) fn factor(&self) -> Ratio {
+        match self.next.checked_sub(1) {
+            Some(current) => self.changes[current].1,
+            None => Ratio::ONE,
+        }
     }
 
     pub(super) fn schedule_next(&self, queue: &mut Queue) {
@@ -54,11 +56,18 @@ impl Windows {
 
 impl JobWorld<'_> {
     pub(super) fn change_speed(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
-        let (_, factor) = self.windows.changes[self.windows.next];
+        let training = self.activity == Activity::Training;
+        if training {
+            self.pause_step(now, queue);
+        }
         self.windows.next += 1;
         self.windows.schedule_next(queue);
-        self.progress.set_factor(factor);
-        if self.activity == Activity::Training {
+        if self.stepping.is_none() {
+            self.progress.set_factor(self.windows.factor());
+        } else if training {
+            self.run_step(now, queue);
+        }
+        if training {
             self.plan_work(now, queue)?;
         }
         Ok(())
@@ -76,17 +85,10 @@ mod tests {
             to: Time::from_nanos(to),
             factor: Ratio::new(tenths, 10).unwrap(),
         };
-        let windows = Windows::new(&[
-            window(10, 50, 12),
-            window(20, 30, 15),
-            window(30, 40, 11),
-            window(60, 70, 10),
-        ]);
-        let changes: Vec<(u64, f64)> = windows
-            .changes
-            .iter()
-            .map(|(at, factor)| (at.as_nanos(), factor.as_f64()))
-            .collect();
+        let windows =
+            Windows::new(&[window(10, 50, 12), window(20, 30, 15), window(30, 40, 11), window(60, 70, 10)]);
+        let changes: Vec<(u64, f64)> =
+            windows.changes.iter().map(|(at, factor)| (at.as_nanos(), factor.as_f64())).collect();
         assert_eq!(changes, [(10, 1.2), (20, 1.5), (30, 1.2), (50, 1.0)]);
     }
 }

@@ -45,12 +45,7 @@ impl Saver<'_> {
         let end = queue.schedule_movable(now.after(length)?, class::COMMIT, Event::WriteEnd);
         self.totals.count_wait(now.since(snapshot.staged));
         self.log.writing(snapshot.record, now);
-        self.writing = Some(Writing {
-            snapshot,
-            start: now,
-            length,
-            end,
-        });
+        self.writing = Some(Writing { snapshot, start: now, length, end });
         Ok(())
     }
 

@@ -14,9 +14,7 @@ fn book_checkpoint(scenario: &Value) -> Checkpoint {
     Checkpoint {
         mode: Mode::Async {
             staging: Duration::from_nanos(count("staging_ns")),
-            backlog: Backlog::Block {
-                buffers: count("buffer_slots") as u32,
-            },
+            backlog: Backlog::Block { buffers: count("buffer_slots") as u32 },
             buffer: None,
         },
         size: Some(pipestep_engine::Bytes::new(count("payload_bytes"))),
@@ -34,10 +32,7 @@ fn book_checkpoint(scenario: &Value) -> Checkpoint {
 
 fn near(id: &str, key: &str, got: Option<Time>, want: f64) {
     let got = got.map(|at| at.as_nanos() as f64);
-    assert!(
-        got.is_some_and(|got| (got - want).abs() <= 8.0),
-        "{id} {key}: {got:?}, expected {want}"
-    );
+    assert!(got.is_some_and(|got| (got - want).abs() <= 8.0), "{id} {key}: {got:?}, expected {want}");
 }
 
 #[test]
@@ -56,26 +51,14 @@ fn finite_buffers_and_one_writer_agree_with_the_book() {
             near(id, "requested", Some(got.requested), ratio(&row["requested_ns"]));
             near(id, "capture", got.capture, ratio(&row["capture_ns"]));
             near(id, "staging_end", got.staging_end, ratio(&row["staging_end_ns"]));
-            near(
-                id,
-                "upload_start",
-                got.upload_start,
-                ratio(&row["upload_start_ns"]),
-            );
+            near(id, "upload_start", got.upload_start, ratio(&row["upload_start_ns"]));
             near(id, "upload_end", got.upload_end, ratio(&row["upload_end_ns"]));
             near(id, "durable", got.durable, ratio(&row["durable_ns"]));
         }
         let pause = plan.pause_total.as_nanos() as f64;
-        assert!(
-            (pause - ratio(&want["total_pause_union_ns"])).abs() <= 8.0,
-            "{id}: {pause}"
-        );
+        assert!((pause - ratio(&want["total_pause_union_ns"])).abs() <= 8.0, "{id}: {pause}");
         let peak = plan.saves.unwrap().peak_bytes.unwrap();
-        assert_eq!(
-            peak.get(),
-            want["buffer_live_peak_bytes"].as_u64().unwrap(),
-            "{id}"
-        );
+        assert_eq!(peak.get(), want["buffer_live_peak_bytes"].as_u64().unwrap(), "{id}");
     }
 }
 
@@ -94,12 +77,7 @@ fn a_failure_goes_back_to_the_latest_capture_that_is_usable() {
         if want["redo_ns"].is_null() {
             assert_eq!(hit.recovered_to, Time::ZERO, "{id}");
         } else {
-            near(
-                id,
-                "recovered",
-                Some(hit.recovered_to),
-                ratio(&want["recovery_capture_ns"]),
-            );
+            near(id, "recovered", Some(hit.recovered_to), ratio(&want["recovery_capture_ns"]));
             let redo = hit.redo_wall.as_nanos() as f64;
             assert!((redo - ratio(&want["redo_ns"])).abs() <= 8.0, "{id}: redo {redo}");
         }
@@ -116,15 +94,9 @@ fn timeline_checkpoint(inputs: &Value) -> Checkpoint {
     Checkpoint {
         mode: match inputs["policy"].as_str().unwrap() {
             "sync" => Mode::Sync,
-            _ => Mode::Async {
-                staging: length(&inputs["staging_pause_s"]),
-                backlog,
-                buffer: None,
-            },
+            _ => Mode::Async { staging: length(&inputs["staging_pause_s"]), backlog, buffer: None },
         },
-        size: Some(pipestep_engine::Bytes::new(
-            inputs["payload_bytes"].as_u64().unwrap(),
-        )),
+        size: Some(pipestep_engine::Bytes::new(inputs["payload_bytes"].as_u64().unwrap())),
         write: Write::Rate(rate(&inputs["write_bandwidth_bytes_per_s"])),
         requests: Requests {
             trigger: match inputs["trigger"].as_str().unwrap() {
@@ -149,16 +121,9 @@ fn every_policy_agrees_with_the_timelines() {
         job.checkpoint = Some(timeline_checkpoint(inputs));
         let outcome = simulate(&job, 0, Detail::Full).unwrap();
         adds_up(&outcome);
-        let taken: Vec<&CheckpointRecord> = outcome
-            .checkpoints
-            .iter()
-            .filter(|record| record.state != CheckpointState::Skipped)
-            .collect();
-        assert_eq!(
-            taken.len() as u64,
-            want["snapshots_captured"].as_u64().unwrap(),
-            "{id}"
-        );
+        let taken: Vec<&CheckpointRecord> =
+            outcome.checkpoints.iter().filter(|record| record.state != CheckpointState::Skipped).collect();
+        assert_eq!(taken.len() as u64, want["snapshots_captured"].as_u64().unwrap(), "{id}");
         let skipped = (outcome.checkpoints.len() - taken.len()) as u64;
         assert_eq!(skipped, want["snapshots_skipped"].as_u64().unwrap(), "{id}");
         for (got, row) in taken.iter().zip(want["first_snapshots"].as_array().unwrap()) {
@@ -199,25 +164,14 @@ fn a_failure_at_any_instant_of_the_timelines_loses_what_they_say() {
             let (hit, saves) = (outcome.failures[0], outcome.saves.unwrap());
             assert_eq!(saves.durable, want["committed"].as_u64().unwrap(), "{id} {at}");
             assert_eq!(saves.captured, want["captured"].as_u64().unwrap(), "{id} {at}");
-            assert_eq!(
-                hit.snapshots_lost,
-                want["snapshots_not_durable"].as_u64().unwrap(),
-                "{id} {at}"
-            );
+            assert_eq!(hit.snapshots_lost, want["snapshots_not_durable"].as_u64().unwrap(), "{id} {at}");
             assert_eq!(hit.redo_useful, length(&want["redo_useful_work_s"]), "{id} {at}");
             if !want["recovery_capture_s"].is_null() {
-                assert_eq!(
-                    hit.recovered_to,
-                    instant(&want["recovery_capture_s"]),
-                    "{id} {at}"
-                );
+                assert_eq!(hit.recovered_to, instant(&want["recovery_capture_s"]), "{id} {at}");
                 assert_eq!(hit.redo_wall, length(&want["rollback_wall_s"]), "{id} {at}");
             }
             let pending = want["pending_bytes"].as_f64().unwrap();
-            assert!(
-                (hit.pending_bytes.get() as f64 - pending).abs() <= 1.0,
-                "{id} {at}"
-            );
+            assert!((hit.pending_bytes.get() as f64 - pending).abs() <= 1.0, "{id} {at}");
         }
     }
 }
@@ -234,11 +188,8 @@ fn long_runs_settle_at_the_steady_state() {
             ("queue_unbounded", Backlog::Queue),
         ];
         for (name, backlog) in policies {
-            let mut checkpoint = queued(
-                length(&row["interval_useful_s"]),
-                length(&row["staging_s"]),
-                length(&row["write_s"]),
-            );
+            let mut checkpoint =
+                queued(length(&row["interval_useful_s"]), length(&row["staging_s"]), length(&row["write_s"]));
             if let Mode::Async { backlog: used, .. } = &mut checkpoint.mode {
                 *used = backlog;
             }
@@ -291,18 +242,8 @@ fn a_clock_that_starves_training_is_an_error_without_a_horizon_and_a_warning_wit
     let mut job = until(instant(&starving["inputs"]["horizon_s"]));
     job.checkpoint = Some(timeline_checkpoint(&starving["inputs"]));
     let warned = simulate(&job, 0, Detail::Summary).unwrap().warnings;
-    assert!(
-        warned
-            .iter()
-            .any(|warning| matches!(warning, Warning::Starved { .. })),
-        "{warned:?}"
-    );
-    assert!(
-        warned
-            .iter()
-            .any(|warning| matches!(warning, Warning::WriterTooSlow { .. })),
-        "{warned:?}"
-    );
+    assert!(warned.iter().any(|warning| matches!(warning, Warning::Starved { .. })), "{warned:?}");
+    assert!(warned.iter().any(|warning| matches!(warning, Warning::WriterTooSlow { .. })), "{warned:?}");
     (job.work, job.horizon) = (Some(seconds(100.0)), None);
     let error = simulate(&job, 0, Detail::Summary).unwrap_err();
     assert!(matches!(error, JobError::Starved { .. }), "{error}");

@@ -15,12 +15,7 @@ fn trace(inputs: &serde_json::Value) -> JobInputs {
         length(&inputs["staging_pause_s"]),
         length(&inputs["background_write_s"]),
     ));
-    job.faults.at = inputs["failures_wall_s"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(instant)
-        .collect();
+    job.faults.at = inputs["failures_wall_s"].as_array().unwrap().iter().map(instant).collect();
     job.faults.downtime = Spread::Fixed(length(&inputs["downtime_s"]));
     job.faults.recovery = Recovery::Fixed(Spread::Fixed(length(&inputs["recovery_s"])));
     job.faults.recovery_can_fail = inputs["recovery_vulnerable"].as_bool().unwrap();
@@ -29,12 +24,7 @@ fn trace(inputs: &serde_json::Value) -> JobInputs {
         to: instant(&row["end_s"]),
         factor: Ratio::from_f64(row["factor"].as_f64().unwrap()).unwrap(),
     };
-    job.stragglers.windows = inputs["slow_windows"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(window)
-        .collect();
+    job.stragglers.windows = inputs["slow_windows"].as_array().unwrap().iter().map(window).collect();
     job
 }
 
@@ -54,37 +44,18 @@ fn fixed_failures_walk_the_oracles_traces() {
             ("staging", lost.save_stall),
             ("downtime", lost.downtime),
             ("recovery", lost.recovery),
-            ("slow_loss", lost.straggler),
+            ("slow_loss", Duration::from_nanos(lost.straggler_nanos as u64)),
         ];
         for (key, got) in pairs {
             assert_eq!(got, length(&parts[key]), "{id} {key}");
         }
-        assert_eq!(
-            outcome.failures.len() as u64,
-            want["failures_counted"].as_u64().unwrap(),
-            "{id}"
-        );
-        assert_eq!(
-            outcome.failures_ignored,
-            want["failures_ignored"].as_u64().unwrap(),
-            "{id}"
-        );
-        let captures = want["log"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter(|row| row["event"] == "capture");
+        assert_eq!(outcome.failures.len() as u64, want["failures_counted"].as_u64().unwrap(), "{id}");
+        assert_eq!(outcome.failures_ignored, want["failures_ignored"].as_u64().unwrap(), "{id}");
+        let captures = want["log"].as_array().unwrap().iter().filter(|row| row["event"] == "capture");
         let captures: Vec<Time> = captures.map(|row| instant(&row["t"])).collect();
-        let got: Vec<Time> = outcome
-            .checkpoints
-            .iter()
-            .filter_map(|record| record.capture)
-            .collect();
+        let got: Vec<Time> = outcome.checkpoints.iter().filter_map(|record| record.capture).collect();
         // The oracle's logs stop after forty lines.
-        assert!(
-            got.starts_with(&captures) && (got.len() == captures.len() || got.len() > 20),
-            "{id}"
-        );
+        assert!(got.starts_with(&captures) && (got.len() == captures.len() || got.len() > 20), "{id}");
     }
 }
 
@@ -95,10 +66,7 @@ fn a_failure_during_recovery_starts_the_downtime_again_if_recovery_can_fail() {
     job.faults.downtime = Spread::Fixed(seconds(20.0));
     job.faults.recovery = Recovery::Fixed(Spread::Fixed(seconds(30.0)));
     let safe = simulate(&job, 0, Detail::Full).unwrap();
-    assert_eq!(
-        (safe.failures.len(), safe.failures_ignored, safe.elapsed),
-        (1, 1, seconds(160.0))
-    );
+    assert_eq!((safe.failures.len(), safe.failures_ignored, safe.elapsed), (1, 1, seconds(160.0)));
     job.faults.recovery_can_fail = true;
     let hit = simulate(&job, 0, Detail::Full).unwrap();
     // 10 s of work, 20 down, 15 of recovery in vain, 20 down, 30 of recovery, 100 of work.
@@ -127,29 +95,15 @@ fn walk(job: &JobInputs, every: f64, staging: f64, write: f64, down: f64) -> (f6
     let work = job.work.unwrap().as_secs_f64();
     let factor_at = |at: f64| {
         let inside = |window: &&SlowWindow| secs(window.from) <= at && at < secs(window.to);
-        let factors = job
-            .stragglers
-            .windows
-            .iter()
-            .filter(inside)
-            .map(|window| window.factor.as_f64());
+        let factors = job.stragglers.windows.iter().filter(inside).map(|window| window.factor.as_f64());
         factors.fold(1.0, f64::max)
     };
-    let mut edges: Vec<f64> = job
-        .stragglers
-        .windows
-        .iter()
-        .flat_map(|w| [secs(w.from), secs(w.to)])
-        .collect();
+    let mut edges: Vec<f64> =
+        job.stragglers.windows.iter().flat_map(|w| [secs(w.from), secs(w.to)]).collect();
     edges.sort_by(f64::total_cmp);
     // When `amount` of work is done from `start` on, and how much of it is by `stop`.
     let run = |mut at: f64, mut amount: f64, stop: f64| loop {
-        let edge = edges
-            .iter()
-            .copied()
-            .find(|&edge| edge > at + 1e-12)
-            .unwrap_or(f64::INFINITY)
-            .min(stop);
+        let edge = edges.iter().copied().find(|&edge| edge > at + 1e-12).unwrap_or(f64::INFINITY).min(stop);
         let factor = factor_at(at);
         if at + amount * factor <= edge {
             return (at + amount * factor, 0.0);
@@ -173,12 +127,7 @@ fn walk(job: &JobInputs, every: f64, staging: f64, write: f64, down: f64) -> (f6
         furthest = furthest.max(reached);
         let staged = at + staging;
         if left > 0.0 || (reached < work && staged > failure) {
-            done = usable
-                .iter()
-                .rev()
-                .find(|&&(durable, _)| durable <= failure)
-                .unwrap()
-                .1;
+            done = usable.iter().rev().find(|&&(durable, _)| durable <= failure).unwrap().1;
             usable.retain(|&(durable, _)| durable <= failure);
             (writer, now) = (0.0, failure + down);
             continue;
@@ -193,22 +142,9 @@ fn walk(job: &JobInputs, every: f64, staging: f64, write: f64, down: f64) -> (f6
     }
 }
 
-fn any_job() -> impl Strategy<Value = JobInputs> {
-    let saves = (
-        1_u64..40,
-        0_u64..8,
-        0_u64..60,
-        0_u64..10,
-        0..5,
-        0_usize..3,
-        1_u32..4,
-    );
-    let faults = (
-        proptest::collection::vec(0_u64..900, 0..12),
-        0_u64..20,
-        0_u64..20,
-        any::<bool>(),
-    );
+pub(crate) fn any_job() -> impl Strategy<Value = JobInputs> {
+    let saves = (1_u64..40, 0_u64..8, 0_u64..60, 0_u64..10, 0..5, 0_usize..3, 1_u32..4);
+    let faults = (proptest::collection::vec(0_u64..900, 0..12), 0_u64..20, 0_u64..20, any::<bool>());
     let windows = proptest::collection::vec((0_u64..600, 1_u64..200, 100_u64..400), 0..4);
     (saves, faults, windows, 50_u64..600, 100_u64..1500).prop_map(
         |(saves, faults, windows, work, horizon)| {
@@ -226,11 +162,7 @@ fn any_job() -> impl Strategy<Value = JobInputs> {
             checkpoint.mode = if policy == 4 {
                 Mode::Sync
             } else {
-                Mode::Async {
-                    staging: units(staging),
-                    backlog,
-                    buffer: None,
-                }
+                Mode::Async { staging: units(staging), backlog, buffer: None }
             };
             let mut job = JobInputs::of_work(units(work));
             job.horizon = Some(Time::from_nanos(units(horizon).as_nanos()));

@@ -10,35 +10,19 @@ use crate::support::{cases, data, ratio};
 
 fn close(what: &str, got: f64, want: &Value) {
     let want = ratio(want);
-    assert!(
-        (got - want).abs() <= 1e-9 * want.abs().max(1e-3),
-        "{what}: {got}, expected {want}"
-    );
+    assert!((got - want).abs() <= 1e-9 * want.abs().max(1e-3), "{what}: {got}, expected {want}");
 }
 
 #[test]
 fn the_best_intervals_are_those_of_the_tables() {
     for row in data("young_daly.json")["optimum_table"].as_array().unwrap() {
         let (mtbf, cost) = (ratio(&row["mtbf_s"]), ratio(&row["save_cost_s"]));
-        close(
-            "young",
-            young_interval(cost, mtbf),
-            &row["young_useful_interval_s"],
-        );
-        close(
-            "daly",
-            daly_interval(cost, mtbf),
-            &row["daly_higher_order_useful_interval_s"],
-        );
+        close("young", young_interval(cost, mtbf), &row["young_useful_interval_s"]);
+        close("daly", daly_interval(cost, mtbf), &row["daly_higher_order_useful_interval_s"]);
         let exact = exact_interval(cost, mtbf);
         close("exact", exact, &row["exact_useful_interval_s"]);
-        let poisson = Poisson {
-            mtbf,
-            interval: exact,
-            save_cost: cost,
-            downtime: 0.0,
-            exposed_recovery: 0.0,
-        };
+        let poisson =
+            Poisson { mtbf, interval: exact, save_cost: cost, downtime: 0.0, exposed_recovery: 0.0 };
         close("fraction", poisson.useful_fraction(), &row["eff_at_exact"]);
     }
     // Aupy et al. 2013, table 2: whole seconds, with the save of 600 s in the period.
@@ -64,20 +48,9 @@ fn the_books_interval_cases_agree() {
         if want["job_mtbf_seconds"].is_null() {
             continue; // Without failures there is no best interval.
         }
-        let (cost, mtbf) = (
-            ratio(&want["save_cost_seconds"]),
-            ratio(&want["job_mtbf_seconds"]),
-        );
-        close(
-            "first order",
-            young_interval(cost, mtbf),
-            &want["first_order_optimal_seconds"],
-        );
-        close(
-            "exact",
-            exact_interval(cost, mtbf),
-            &want["poisson_optimal_seconds"],
-        );
+        let (cost, mtbf) = (ratio(&want["save_cost_seconds"]), ratio(&want["job_mtbf_seconds"]));
+        close("first order", young_interval(cost, mtbf), &want["first_order_optimal_seconds"]);
+        close("exact", exact_interval(cost, mtbf), &want["poisson_optimal_seconds"]);
         for row in want["rows"].as_array().unwrap() {
             let poisson = Poisson {
                 mtbf,
@@ -92,11 +65,7 @@ fn the_books_interval_cases_agree() {
             close("recovery", loss.recovery, &row["recovery_fraction"]);
             close("loss", loss.total(), &row["first_order_loss_float"]);
             close("cycle", poisson.segment_time(), &row["poisson_cycle_seconds"]);
-            close(
-                "useful",
-                poisson.useful_fraction(),
-                &row["poisson_useful_fraction"],
-            );
+            close("useful", poisson.useful_fraction(), &row["poisson_useful_fraction"]);
             let fails = poisson.attempt_failure_probability();
             close("fails", fails, &row["poisson_attempt_failure_probability"]);
         }
@@ -115,16 +84,8 @@ fn first_order_and_simple_rule_are_those_of_the_table() {
             downtime: recovery,
             exposed_recovery: 0.0,
         };
-        close(
-            "first order",
-            poisson.first_order_loss().useful_fraction(),
-            &row["eff_first_order"],
-        );
-        close(
-            "simple",
-            1.0 - simple_rule_loss(recovery, interval / 2.0, mtbf),
-            &row["eff_seed_formula"],
-        );
+        close("first order", poisson.first_order_loss().useful_fraction(), &row["eff_first_order"]);
+        close("simple", 1.0 - simple_rule_loss(recovery, interval / 2.0, mtbf), &row["eff_seed_formula"]);
     }
     for row in data("effective_progress.json")["async_table"].as_array().unwrap() {
         let part = |key: &str| ratio(&row[key]);

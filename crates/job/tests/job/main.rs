@@ -6,4 +6,5 @@ mod checkpoints;
 mod faults;
 mod formulas;
 mod random;
+mod stragglers;
 mod support;

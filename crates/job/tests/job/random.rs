@@ -3,9 +3,9 @@
 
 use pipestep_engine::{Duration, Time};
 use pipestep_job::{
-    Backlog, Checkpoint, Detail, Estimate, FaultSource, JobError, JobInputs, JobOutcome, LLAMA3, Mode,
-    NearTier, Recovery, Requests, RunsSummary, Spares, Spread, Trigger, Warning, Write, closed_form,
-    simulate,
+    Backlog, Checkpoint, Detail, Estimate, FailureOrigin, FaultSource, JobError, JobInputs, JobOutcome,
+    LLAMA3, Mode, NearTier, Recovery, Requests, RunsSummary, Spares, Spread, Trigger, Warning, Write,
+    closed_form, simulate,
 };
 use serde_json::Value;
 
@@ -27,9 +27,7 @@ fn sync(interval: Duration, cost: Duration) -> Checkpoint {
 }
 
 fn runs(job: &JobInputs, numbers: std::ops::Range<u64>) -> Vec<JobOutcome> {
-    let outcomes: Vec<JobOutcome> = numbers
-        .map(|run| simulate(job, run, Detail::Summary).unwrap())
-        .collect();
+    let outcomes: Vec<JobOutcome> = numbers.map(|run| simulate(job, run, Detail::Summary).unwrap()).collect();
     outcomes.iter().for_each(adds_up);
     outcomes
 }
@@ -41,19 +39,12 @@ fn agrees(what: &str, job: &JobInputs, want: f64, value: impl Fn(&JobOutcome) ->
     let precision = |sample: &[f64]| Estimate::of(sample).unwrap().standard_error / (0.005 * want);
     while precision(&sample) > 1.0 {
         let done = sample.len() as u64;
-        let more = (done as f64 * (precision(&sample).powi(2) - 1.0) * 1.1)
-            .ceil()
-            .min(20_000.0) as u64;
+        let more = (done as f64 * (precision(&sample).powi(2) - 1.0) * 1.1).ceil().min(20_000.0) as u64;
         sample.extend(runs(job, done..done + more.max(5)).iter().map(&value));
     }
-    let Estimate {
-        mean, standard_error, ..
-    } = Estimate::of(&sample).unwrap();
+    let Estimate { mean, standard_error, .. } = Estimate::of(&sample).unwrap();
     let off = (mean - want).abs();
-    assert!(
-        off <= 4.0 * standard_error + 1e-9 * want,
-        "{what}: {mean} ± {standard_error}, expected {want}"
-    );
+    assert!(off <= 4.0 * standard_error + 1e-9 * want, "{what}: {mean} ± {standard_error}, expected {want}");
 }
 
 fn segments_job(row: &Value, segments: u64) -> JobInputs {
@@ -75,14 +66,7 @@ fn expected_wall(row: &Value, segments: u64, vulnerable: bool) -> f64 {
         downtime: if vulnerable { 0.0 } else { recovery },
         exposed_recovery: if vulnerable { recovery } else { 0.0 },
     };
-    let fraction = number(
-        row,
-        if vulnerable {
-            "eff_recovery_vulnerable"
-        } else {
-            "eff_recovery_immune"
-        },
-    );
+    let fraction = number(row, if vulnerable { "eff_recovery_vulnerable" } else { "eff_recovery_immune" });
     assert!((poisson.useful_fraction() / fraction - 1.0).abs() < 1e-9, "{row}");
     let full = poisson.segment_time();
     poisson.save_cost = 0.0;
@@ -92,12 +76,7 @@ fn expected_wall(row: &Value, segments: u64, vulnerable: bool) -> f64 {
 #[test]
 fn synchronous_saves_under_exponential_failures_progress_as_expected() {
     // A spread of the table's rows: each takes some tens of thousands of segments.
-    for row in data("effective_progress.json")["table"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .step_by(9)
-    {
+    for row in data("effective_progress.json")["table"].as_array().unwrap().iter().step_by(9) {
         // A run long enough for ten failures or so, or rare failures would make skewed samples.
         let segments = (10.0 * number(row, "mtbf_s") / number(row, "segment_mean_s")).max(50.0) as u64;
         let mut job = segments_job(row, segments);
@@ -119,12 +98,7 @@ fn asynchronous_saves_under_exponential_failures_progress_as_expected() {
         job.checkpoint = Some(queued(length(&row["useful_interval_s"]), staging, write));
         job.faults.sources = vec![exponential(mtbf)];
         job.faults.recovery = Recovery::Fixed(Spread::Fixed(length(&row["recovery_s"])));
-        agrees(
-            &format!("work, {row}"),
-            &job,
-            number(row, "closed_form_eff"),
-            JobOutcome::useful_fraction,
-        );
+        agrees(&format!("work, {row}"), &job, number(row, "closed_form_eff"), JobOutcome::useful_fraction);
         if let Some(want) = row["wall_trigger_eff"].as_f64() {
             let mut checkpoint = queued(length(&row["wall_trigger_interval_s"]), staging, write);
             checkpoint.requests.trigger = Trigger::WallSinceResume;
@@ -136,12 +110,7 @@ fn asynchronous_saves_under_exponential_failures_progress_as_expected() {
 
 #[test]
 fn a_near_tier_saves_what_it_survives() {
-    for row in data("two_tier_checkpoint.json")["table"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .step_by(5)
-    {
+    for row in data("two_tier_checkpoint.json")["table"].as_array().unwrap().iter().step_by(5) {
         let interval = length(&row["useful_interval_s"]);
         let far_every = row["far_every"].as_u64().unwrap();
         let pattern = interval.times(far_every).unwrap();
@@ -158,30 +127,16 @@ fn a_near_tier_saves_what_it_survives() {
         job.checkpoint = Some(checkpoint);
         job.faults.sources = vec![exponential(number(row, "mtbf_s"))];
         job.faults.recovery = Recovery::Fixed(Spread::Fixed(length(&row["far_recovery_s"])));
-        agrees(
-            &row.to_string(),
-            &job,
-            number(row, "useful_fraction"),
-            JobOutcome::useful_fraction,
-        );
+        agrees(&row.to_string(), &job, number(row, "useful_fraction"), JobOutcome::useful_fraction);
     }
 }
 
 fn writer(every: Spread, write: Spread, backlog: Backlog) -> Checkpoint {
     Checkpoint {
-        mode: Mode::Async {
-            staging: Duration::ZERO,
-            backlog,
-            buffer: None,
-        },
+        mode: Mode::Async { staging: Duration::ZERO, backlog, buffer: None },
         size: None,
         write: Write::Time(write),
-        requests: Requests {
-            trigger: Trigger::Wall,
-            first: None,
-            every,
-            count: None,
-        },
+        requests: Requests { trigger: Trigger::Wall, first: None, every, count: None },
         commit_delay: Duration::ZERO,
         near: None,
     }
@@ -205,10 +160,7 @@ fn snapshots_wait_for_the_writer_as_queueing_theory_says() {
         if load > 0.6 {
             continue; // The waits of a nearly full writer need far more requests than a test should make.
         }
-        let (write, every) = (
-            seconds(number(row, "write_s")),
-            seconds(number(row, "mean_interval_s")),
-        );
+        let (write, every) = (seconds(number(row, "write_s")), seconds(number(row, "mean_interval_s")));
         let (fixed_write, random_write) = (Spread::Fixed(write), Spread::Exponential { mean: write });
         let (regular, poisson) = (Spread::Fixed(every), Spread::Exponential { mean: every });
         let none = saving_job(regular, fixed_write, Backlog::Queue);
@@ -230,20 +182,9 @@ fn skipping_loses_the_share_of_saves_that_queueing_theory_says() {
         let saves = outcome.saves.unwrap();
         saves.skipped as f64 / saves.requested as f64
     };
-    for row in data("checkpoint_backlog.json")["stochastic"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .skip(1)
-    {
-        let (write, every) = (
-            seconds(number(row, "write_s")),
-            seconds(number(row, "mean_interval_s")),
-        );
-        for (buffers, key) in [
-            (1, "skip_one_slot_loss_poisson"),
-            (2, "skip_two_slot_loss_poisson_fixed"),
-        ] {
+    for row in data("checkpoint_backlog.json")["stochastic"].as_array().unwrap().iter().skip(1) {
+        let (write, every) = (seconds(number(row, "write_s")), seconds(number(row, "mean_interval_s")));
+        for (buffers, key) in [(1, "skip_one_slot_loss_poisson"), (2, "skip_two_slot_loss_poisson_fixed")] {
             let requests = Spread::Exponential { mean: every };
             let job = saving_job(requests, Spread::Fixed(write), Backlog::Skip { buffers });
             agrees(&format!("{key} {row}"), &job, number(row, key), lost);
@@ -253,31 +194,15 @@ fn skipping_loses_the_share_of_saves_that_queueing_theory_says() {
 
 #[test]
 fn a_writer_that_is_too_slow_falls_behind_at_the_stated_rate() {
-    for row in data("checkpoint_backlog.json")["deterministic"]
-        .as_array()
-        .unwrap()
-    {
-        let (every, write) = (
-            seconds(number(row, "interval_s")),
-            seconds(number(row, "write_s")),
-        );
+    for row in data("checkpoint_backlog.json")["deterministic"].as_array().unwrap() {
+        let (every, write) = (seconds(number(row, "interval_s")), seconds(number(row, "write_s")));
         let mut job = until(Time::from_nanos(every.as_nanos() * 50));
         job.checkpoint = Some(writer(Spread::Fixed(every), Spread::Fixed(write), Backlog::Queue));
         let outcome = simulate(&job, 0, Detail::Full).unwrap();
-        let written = outcome
-            .checkpoints
-            .iter()
-            .filter(|record| record.upload_start.is_some());
+        let written = outcome.checkpoints.iter().filter(|record| record.upload_start.is_some());
         for (place, record) in written.enumerate() {
-            let wait = record
-                .upload_start
-                .unwrap()
-                .since(record.capture.unwrap())
-                .as_secs_f64();
-            assert!(
-                (wait - place as f64 * number(row, "kth_wait_s_per_k")).abs() < 1e-6,
-                "{row}"
-            );
+            let wait = record.upload_start.unwrap().since(record.capture.unwrap()).as_secs_f64();
+            assert!((wait - place as f64 * number(row, "kth_wait_s_per_k")).abs() < 1e-6, "{row}");
         }
         let keeps_up = row["keeps_up"].as_bool().unwrap();
         assert_eq!(outcome.saves.unwrap().backlog_grows, !keeps_up, "{row}");
@@ -296,17 +221,12 @@ fn the_best_interval_is_found_by_simulation() {
         job.checkpoint = Some(sync(seconds(interval), seconds(cost)));
         job.faults.sources = vec![FaultSource::single(
             "device",
-            Spread::Exponential {
-                mean: seconds(29_122_560.0),
-            },
+            Spread::Exponential { mean: seconds(29_122_560.0) },
             1_024,
             false,
         )];
         job.faults.recovery = Recovery::Fixed(Spread::Fixed(seconds(120.0)));
-        let walls: Vec<f64> = runs(&job, 0..200)
-            .iter()
-            .map(|run| run.elapsed.as_secs_f64())
-            .collect();
+        let walls: Vec<f64> = runs(&job, 0..200).iter().map(|run| run.elapsed.as_secs_f64()).collect();
         Estimate::of(&walls).unwrap().mean
     };
     // The same failures for every interval: the differences are far more certain than the values.
@@ -321,9 +241,7 @@ fn llama_3s_record_is_plausible_and_fast() {
     job.checkpoint = Some(queued(seconds(600.0), seconds(1.0), seconds(60.0)));
     job.faults.sources = vec![FaultSource {
         name: "device".to_owned(),
-        between: Spread::Exponential {
-            mean: seconds(LLAMA3.device_mtbf_seconds()),
-        },
+        between: Spread::Exponential { mean: seconds(LLAMA3.device_mtbf_seconds()) },
         devices: LLAMA3.devices,
         causes: LLAMA3.causes(),
     }];
@@ -343,17 +261,9 @@ fn llama_3s_record_is_plausible_and_fast() {
 fn lifetimes_of_many_devices_add_up_whatever_their_distribution() {
     // Renewals settle at devices / mean, whatever the shape.
     for between in [
-        Spread::Weibull {
-            mean: seconds(10_000.0),
-            shape: 0.8,
-        },
-        Spread::Lognormal {
-            mean: seconds(10_000.0),
-            variation: 0.6,
-        },
-        Spread::Exponential {
-            mean: seconds(10_000.0),
-        },
+        Spread::Weibull { mean: seconds(10_000.0), shape: 0.8 },
+        Spread::Lognormal { mean: seconds(10_000.0), variation: 0.6 },
+        Spread::Exponential { mean: seconds(10_000.0) },
     ] {
         let mut job = until(Time::from_nanos(seconds(200_000.0).as_nanos()));
         job.faults.sources = vec![FaultSource::single("device", between, 500, false)];
@@ -373,10 +283,7 @@ fn without_a_spare_the_job_waits_for_a_repair() {
     job.checkpoint = Some(queued(seconds(10.0), Duration::ZERO, Duration::ZERO));
     job.faults.at = vec![at(100), at(200), at(300)];
     job.faults.downtime = Spread::Fixed(seconds(5.0));
-    job.faults.spares = Some(Spares {
-        count: 1,
-        repair: Spread::Fixed(seconds(250.0)),
-    });
+    job.faults.spares = Some(Spares { count: 1, repair: Spread::Fixed(seconds(250.0)) });
     let outcome = simulate(&job, 0, Detail::Full).unwrap();
     // The first takes the spare; the second waits for the machine that is back at 350 s, so that the third
     // strikes a waiting job.
@@ -417,19 +324,11 @@ fn sources_draw_independently() {
     let mut job = until(Time::from_nanos(seconds(1e5).as_nanos()));
     job.faults.sources = vec![exponential(5_000.0)];
     let alone = simulate(&job, 0, Detail::Full).unwrap();
-    let shock = Spread::Exponential {
-        mean: seconds(20_000.0),
-    };
-    job.faults
-        .sources
-        .push(FaultSource::single("loss spike", shock, 1, false));
+    let shock = Spread::Exponential { mean: seconds(20_000.0) };
+    job.faults.sources.push(FaultSource::single("loss spike", shock, 1, false));
     let both = simulate(&job, 0, Detail::Full).unwrap();
-    let own: Vec<Time> = both
-        .failures
-        .iter()
-        .filter(|hit| hit.cause == Some(0))
-        .map(|hit| hit.at)
-        .collect();
+    let own: Vec<Time> =
+        both.failures.iter().filter(|hit| hit.origin == FailureOrigin::Cause(0)).map(|hit| hit.at).collect();
     let want: Vec<Time> = alone.failures.iter().map(|hit| hit.at).collect();
     assert_eq!(own, want);
     assert!(both.failures.len() > own.len());

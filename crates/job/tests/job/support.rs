@@ -48,19 +48,10 @@ pub(crate) fn rate(value: &Value) -> Rate {
 /// A checkpoint asked for every so many useful seconds, written in the background by a writer with a queue.
 pub(crate) fn queued(every: Duration, staging: Duration, write: Duration) -> Checkpoint {
     Checkpoint {
-        mode: Mode::Async {
-            staging,
-            backlog: Backlog::Queue,
-            buffer: None,
-        },
+        mode: Mode::Async { staging, backlog: Backlog::Queue, buffer: None },
         size: None,
         write: Write::Time(Spread::Fixed(write)),
-        requests: Requests {
-            trigger: Trigger::Work,
-            first: None,
-            every: Spread::Fixed(every),
-            count: None,
-        },
+        requests: Requests { trigger: Trigger::Work, first: None, every: Spread::Fixed(every), count: None },
         commit_delay: Duration::ZERO,
         near: None,
     }
@@ -82,8 +73,8 @@ pub(crate) fn until(horizon: Time) -> JobInputs {
 /// Useful time and losses fill the whole run, exactly.
 pub(crate) fn adds_up(outcome: &JobOutcome) {
     assert_eq!(
-        outcome.useful.as_nanos() + outcome.lost.total_nanos(),
-        outcome.elapsed.as_nanos(),
+        outcome.useful.as_nanos() as i64 + outcome.lost.total_nanos(),
+        outcome.elapsed.as_nanos() as i64,
         "{:?}",
         outcome.lost
     );
