@@ -195,11 +195,7 @@ impl<R: Recorder> Rounds<'_, R> {
 
     fn draw_down(&mut self, row: Row, start: Time, end: Time) {
         if R::ON {
-            self.record.span(Span {
-                row,
-                kind: SpanKind::Down,
-                interval: Interval { start, end },
-            });
+            self.record.span(Span { row, kind: SpanKind::Down, interval: Interval { start, end } });
         }
     }
 }

@@ -54,8 +54,7 @@ impl Costs {
             return Ok(Duration::ZERO);
         }
         let fixed = if resumed { self.resume } else { Duration::ZERO };
-        self.rollout_speed
-            .speed_up(self.prefill_per_token.times(tokens)?.plus(fixed)?)
+        self.rollout_speed.speed_up(self.prefill_per_token.times(tokens)?.plus(fixed)?)
     }
 
     /// Time of pool number `index` for sample number `sample` with `tokens` tokens.
@@ -94,11 +93,7 @@ impl Costs {
             }
         };
         let time = update.speed.speed_up(time)?;
-        if step == 0 {
-            time.plus(self.prepare)
-        } else {
-            Ok(time)
-        }
+        if step == 0 { time.plus(self.prepare) } else { Ok(time) }
     }
 }
 
@@ -176,9 +171,8 @@ mod tests {
 
     #[test]
     fn a_table_is_read_along_straight_lines_and_flat_outside() {
-        let points: Vec<(u32, Duration)> = [(2, 100), (4, 50), (8, 90)]
-            .map(|(n, nanos)| (n, Duration::from_nanos(nanos)))
-            .into();
+        let points: Vec<(u32, Duration)> =
+            [(2, 100), (4, 50), (8, 90)].map(|(n, nanos)| (n, Duration::from_nanos(nanos))).into();
         let read: Vec<u64> = (0..10).map(|n| between(&points, n).as_nanos()).collect();
         assert_eq!(read, [100, 100, 100, 75, 50, 60, 70, 80, 90, 90]);
     }

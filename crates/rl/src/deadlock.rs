@@ -10,18 +10,11 @@ use crate::world::Rounds;
 impl<R: Recorder> Rounds<'_, R> {
     /// The error that describes a run in which nothing is left to happen.
     pub(crate) fn deadlock(&self) -> RlError {
-        let mut waiting = format!(
-            "the next update waits for {} samples and has {}",
-            self.inputs.batch,
-            self.ready.len()
-        );
+        let mut waiting =
+            format!("the next update waits for {} samples and has {}", self.inputs.batch, self.ready.len());
         for (stage, pool) in self.inputs.scoring.iter().zip(&self.pools) {
             if pool.holds() > 0 {
-                let state = if pool.stops > 0 {
-                    " and stands still for good"
-                } else {
-                    ""
-                };
+                let state = if pool.stops > 0 { " and stands still for good" } else { "" };
                 // Writing to a string cannot fail.
                 let _ = write!(waiting, "; `{}` holds {}{state}", stage.name, pool.holds());
             }
@@ -37,11 +30,7 @@ impl<R: Recorder> Rounds<'_, R> {
                 self.launched
             );
         }
-        let down = self
-            .fleet
-            .engines
-            .iter()
-            .filter(|engine| engine.is_held(Hold::Down));
+        let down = self.fleet.engines.iter().filter(|engine| engine.is_held(Hold::Down));
         let down = down.count();
         if down > 0 {
             let _ = write!(waiting, "; {down} engines are down");

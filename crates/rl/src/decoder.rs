@@ -64,8 +64,9 @@ impl Decoder {
         }
     }
 
-    /// Takes out the responses that end now, if `epoch` is that of the pending wake.
-    pub(crate) fn ended(&mut self, now: Time, epoch: u32, responses: &Responses, out: &mut Vec<Ticket>) {
+    /// Takes out the responses that end now, if `epoch` is that of the pending wake. They no longer decode,
+    /// but keep their slots until the owner frees them.
+    pub(crate) fn ended(&mut self, now: Time, epoch: u32, responses: &mut Responses, out: &mut Vec<Ticket>) {
         if epoch != self.epoch || self.halted {
             return;
         }
@@ -80,6 +81,9 @@ impl Decoder {
             self.ends.pop();
             if live {
                 self.decoding -= 1;
+                let response = responses.at(ticket.place);
+                response.done = response.length;
+                response.stage = Stage::Joining;
                 out.push(ticket);
             }
         }
@@ -110,10 +114,7 @@ impl Decoder {
         }
         self.wake = wake;
         self.epoch += 1;
-        Ok(wake.map(|at| Wake {
-            at,
-            epoch: self.epoch,
-        }))
+        Ok(wake.map(|at| Wake { at, epoch: self.epoch }))
     }
 
     /// Stops between two tokens: what an unfinished iteration did is lost. All responses in slots wait to
@@ -163,9 +164,7 @@ impl Decoder {
                 continue;
             }
             let response = responses.at(ticket.place);
-            response.stage = Stage::Decoding {
-                since: self.iteration,
-            };
+            response.stage = Stage::Decoding { since: self.iteration };
             response.begun = true;
             let end = self.iteration + (response.length - response.done);
             self.ends.push(Reverse((end, ticket)));
@@ -213,7 +212,7 @@ mod tests {
             if let Some(due) = wake.filter(|wake| wake.at == now) {
                 wake = None;
                 let mut out = Vec::new();
-                decoder.ended(now, due.epoch, &responses, &mut out);
+                decoder.ended(now, due.epoch, &mut responses, &mut out);
                 for ticket in out {
                     ends[responses.remove(ticket.place).sample as usize] = now.as_nanos();
                 }

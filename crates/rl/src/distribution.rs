@@ -60,20 +60,13 @@ pub enum Shape {
 impl Distribution {
     /// Always `value`.
     pub const fn fixed(value: u64) -> Self {
-        Self {
-            shape: Shape::Fixed(value),
-            cap: None,
-        }
+        Self { shape: Shape::Fixed(value), cap: None }
     }
 
     /// Refuses parameters that are no distribution; `what` names it in the error.
     pub(crate) fn check(&self, what: &str) -> Result<(), RlError> {
-        let refuse = |reason: &str| {
-            Err(RlError::Distribution {
-                what: what.to_owned(),
-                reason: reason.to_owned(),
-            })
-        };
+        let refuse =
+            |reason: &str| Err(RlError::Distribution { what: what.to_owned(), reason: reason.to_owned() });
         let positive = |value: f64| value.is_finite() && value > 0.0;
         if self.cap == Some(0) {
             return refuse("the cap must be at least 1");
@@ -142,25 +135,16 @@ mod tests {
         distribution.check("test").unwrap();
         let mut random = Streams::new(3).stream("test", 0);
         let draws = 20_000;
-        (0..draws)
-            .map(|index| distribution.draw(index, &mut random) as f64)
-            .sum::<f64>()
-            / draws as f64
+        (0..draws).map(|index| distribution.draw(index, &mut random) as f64).sum::<f64>() / draws as f64
     }
 
     #[test]
     fn means_are_those_of_the_books() {
         let near = |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 0.03, "{found}");
         near(mean_of(Shape::Exponential { mean: 1e6 }, None), 1e6);
-        let lognormal = Shape::Lognormal {
-            median: 1e6,
-            sigma: 0.5,
-        };
+        let lognormal = Shape::Lognormal { median: 1e6, sigma: 0.5 };
         near(mean_of(lognormal, None), 1e6 * 0.125_f64.exp());
-        let pareto = Shape::Pareto {
-            minimum: 1e6,
-            alpha: 3.0,
-        };
+        let pareto = Shape::Pareto { minimum: 1e6, alpha: 3.0 };
         near(mean_of(pareto, None), 1.5e6);
         near(mean_of(Shape::Uniform { low: 10, high: 30 }, None), 20.0);
         near(mean_of(Shape::Empirical(vec![1, 2, 6]), None), 3.0);
@@ -169,10 +153,7 @@ mod tests {
 
     #[test]
     fn lists_go_round() {
-        let list = Distribution {
-            shape: Shape::List(vec![5, 7]),
-            cap: None,
-        };
+        let list = Distribution { shape: Shape::List(vec![5, 7]), cap: None };
         let mut random = Streams::new(0).stream("test", 0);
         let drawn: Vec<u64> = (0..3).map(|index| list.draw(index, &mut random)).collect();
         assert_eq!(drawn, [5, 7, 5]);
@@ -180,19 +161,10 @@ mod tests {
 
     #[test]
     fn what_is_no_distribution_is_refused_with_its_name() {
-        let nan = Distribution {
-            shape: Shape::Lognormal {
-                median: f64::NAN,
-                sigma: 1.0,
-            },
-            cap: None,
-        };
+        let nan = Distribution { shape: Shape::Lognormal { median: f64::NAN, sigma: 1.0 }, cap: None };
         let error = nan.check("response lengths").unwrap_err().to_string();
         assert!(error.contains("response lengths"), "{error}");
-        let empty = Distribution {
-            shape: Shape::List(vec![]),
-            cap: None,
-        };
+        let empty = Distribution { shape: Shape::List(vec![]), cap: None };
         assert!(empty.check("x").is_err());
     }
 }

@@ -74,10 +74,7 @@ impl Engine {
 impl Fleet {
     pub(crate) fn new(engines: u32, slots: u32, keeps_lanes: bool) -> Self {
         let lanes = if keeps_lanes { slots } else { 0 };
-        let engine = Engine {
-            lanes: (0..lanes).map(Reverse).collect(),
-            ..Engine::default()
-        };
+        let engine = Engine { lanes: (0..lanes).map(Reverse).collect(), ..Engine::default() };
         Self {
             engines: vec![engine; engines as usize],
             slots,
@@ -155,11 +152,7 @@ impl Fleet {
         let engine = &mut self.engines[number as usize];
         let halted = engine.halted();
         engine.holds &= !(hold as u8);
-        let waiting = if halted && !engine.halted() {
-            engine.decoder.resume(now)
-        } else {
-            Vec::new()
-        };
+        let waiting = if halted && !engine.halted() { engine.decoder.resume(now) } else { Vec::new() };
         let held = engine.held;
         self.reindex(number, held);
         waiting

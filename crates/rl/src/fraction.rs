@@ -17,26 +17,13 @@ pub struct Fraction {
 
 impl Fraction {
     /// Nothing.
-    pub const ZERO: Self = Self {
-        numerator: 0,
-        denominator: 1,
-    };
+    pub const ZERO: Self = Self { numerator: 0, denominator: 1 };
     /// The whole; as a speed, the times as they were given.
-    pub const ONE: Self = Self {
-        numerator: 1,
-        denominator: 1,
-    };
+    pub const ONE: Self = Self { numerator: 1, denominator: 1 };
 
     /// `numerator / denominator`; `None` if the denominator is zero.
     pub const fn new(numerator: u32, denominator: u32) -> Option<Self> {
-        if denominator == 0 {
-            None
-        } else {
-            Some(Self {
-                numerator,
-                denominator,
-            })
-        }
+        if denominator == 0 { None } else { Some(Self { numerator, denominator }) }
     }
 
     /// The upper integer.
@@ -76,10 +63,7 @@ impl Fraction {
     }
 
     /// Two.
-    pub(crate) const DOUBLE: Self = Self {
-        numerator: 2,
-        denominator: 1,
-    };
+    pub(crate) const DOUBLE: Self = Self { numerator: 2, denominator: 1 };
 
     /// The whole part of `count` times this fraction.
     pub(crate) fn floor_of(self, count: u64) -> u64 {
@@ -90,11 +74,7 @@ impl Fraction {
     /// A length of time at this speed: `time / self`, rounded half to even. A speed is never zero (checked
     /// with the inputs).
     pub(crate) fn speed_up(self, time: Duration) -> Result<Duration, Overflow> {
-        scale(
-            time,
-            u128::from(self.denominator),
-            u128::from(self.numerator.max(1)),
-        )
+        scale(time, u128::from(self.denominator), u128::from(self.numerator.max(1)))
     }
 }
 
@@ -115,15 +95,11 @@ pub(crate) fn scale(time: Duration, upper: u128, lower: u128) -> Result<Duration
         left: time.as_nanos(),
         right: u64::try_from(upper).unwrap_or(u64::MAX),
     };
-    let product = u128::from(time.as_nanos())
-        .checked_mul(upper)
-        .ok_or_else(overflow)?;
+    let product = u128::from(time.as_nanos()).checked_mul(upper).ok_or_else(overflow)?;
     let (quotient, rest) = (product / lower, product % lower);
     let half = lower - rest;
     let up = rest > half || (rest == half && quotient % 2 == 1);
-    u64::try_from(quotient + u128::from(up))
-        .map(Duration::from_nanos)
-        .map_err(|_| overflow())
+    u64::try_from(quotient + u128::from(up)).map(Duration::from_nanos).map_err(|_| overflow())
 }
 
 fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {

@@ -52,9 +52,7 @@ mod tests {
 
     #[test]
     fn every_value_lies_in_its_bin_and_bins_touch() {
-        let values = (0..5_000)
-            .chain((12..63).map(|shift| (1 << shift) + 5))
-            .chain([u64::MAX, u64::MAX / 2]);
+        let values = (0..5_000).chain((12..63).map(|shift| (1 << shift) + 5)).chain([u64::MAX, u64::MAX / 2]);
         for value in values {
             let mut histogram = Histogram::default();
             histogram.add(value);

@@ -228,19 +228,14 @@ impl<R: Recorder> Rounds<'_, R> {
     }
 
     fn draw_stint(&mut self, response: &Response, now: Time, end: StintEnd) {
-        let row = Row::Slot {
-            engine: response.engine,
-            slot: response.lane,
-        };
-        let kind = SpanKind::Response {
-            sample: response.sample,
-            end,
-        };
+        let row = Row::Slot { engine: response.engine, slot: response.lane };
+        let kind = SpanKind::Response { sample: response.sample, end };
         bar(&mut self.record, row, kind, response.stint, now);
     }
 
     /// Draws the responses that still run when the simulation ends.
-    pub(crate) fn draw_open_stints(&mut self, now: Time) {
+    pub(crate) fn draw_open_stints(&mut self) {
+        let now = self.tally.last_end();
         for place in self.responses.live() {
             let response = *self.responses.at(place);
             if response.stage != Stage::Waiting {

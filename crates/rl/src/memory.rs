@@ -159,27 +159,14 @@ impl<'a> Switch<'a> {
                 None
             }
         });
-        Ok(Self {
-            memory,
-            to,
-            from_phase,
-            moves: moves.collect(),
-            start: memory.held_in(from_phase)?,
-        })
+        Ok(Self { memory, to, from_phase, moves: moves.collect(), start: memory.held_in(from_phase)? })
     }
 
     fn plan(&self) -> Result<SwitchPlan, RlError> {
         let moves = match &self.memory.order {
             SwitchOrder::LowestPeak => self.search()?,
-            SwitchOrder::Given {
-                to_rollout,
-                to_training,
-            } => {
-                let given = if self.from_phase == HeldIn::Training {
-                    to_rollout
-                } else {
-                    to_training
-                };
+            SwitchOrder::Given { to_rollout, to_training } => {
+                let given = if self.from_phase == HeldIn::Training { to_rollout } else { to_training };
                 self.check(given)?;
                 given.clone()
             }

@@ -50,11 +50,7 @@ pub(crate) struct States<const N: usize> {
 
 impl<const N: usize> States<N> {
     pub(crate) const fn new(state: usize) -> Self {
-        Self {
-            state,
-            since: Time::ZERO,
-            spent: [0; N],
-        }
+        Self { state, since: Time::ZERO, spent: [0; N] }
     }
 
     /// From `now` on it is in `state`.

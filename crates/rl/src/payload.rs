@@ -30,9 +30,7 @@ impl Payload {
         // divide, and rounded up otherwise.
         let most = count.div_ceil(ranks);
         let own = (experts * most).div_ceil(count);
-        self.common.plus(Bytes::new(
-            u64::try_from(own).expect("at most all expert bytes, which fit"),
-        ))
+        self.common.plus(Bytes::new(u64::try_from(own).expect("at most all expert bytes, which fit")))
     }
 
     /// What the ranks of one engine receive together.
@@ -63,10 +61,7 @@ impl Transfer {
     /// [`Overflow`] past 64 bits.
     pub fn sent(&self, engines: u32) -> Result<Bytes, Overflow> {
         match self.fan_out {
-            FanOut::Unicast => self
-                .payload
-                .received_by_engine(self.content)?
-                .times(u64::from(engines)),
+            FanOut::Unicast => self.payload.received_by_engine(self.content)?.times(u64::from(engines)),
             FanOut::Broadcast => self.payload.total(),
         }
     }

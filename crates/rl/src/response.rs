@@ -100,11 +100,7 @@ impl Responses {
             (self.places.len() - 1) as u32
         });
         let turn = self.places[place as usize].turn + 1;
-        self.places[place as usize] = Response {
-            rival: place,
-            turn,
-            ..fresh
-        };
+        self.places[place as usize] = Response { rival: place, turn, ..fresh };
         Ticket { place, turn }
     }
 
@@ -124,18 +120,12 @@ impl Responses {
     pub(crate) fn renew(&mut self, place: u32) -> Ticket {
         let response = &mut self.places[place as usize];
         response.turn += 1;
-        Ticket {
-            place,
-            turn: response.turn,
-        }
+        Ticket { place, turn: response.turn }
     }
 
     /// The ticket of the response in a place that is in use.
     pub(crate) fn ticket(&self, place: u32) -> Ticket {
-        Ticket {
-            place,
-            turn: self.places[place as usize].turn,
-        }
+        Ticket { place, turn: self.places[place as usize].turn }
     }
 
     /// Takes a response out of its ring of rivals and frees its place.
@@ -155,9 +145,8 @@ impl Responses {
 
     /// Places in use, by rising sample number (and place, among rivals).
     pub(crate) fn live(&self) -> Vec<u32> {
-        let mut places: Vec<u32> = (0..self.places.len() as u32)
-            .filter(|&place| self.places[place as usize].live)
-            .collect();
+        let mut places: Vec<u32> =
+            (0..self.places.len() as u32).filter(|&place| self.places[place as usize].live).collect();
         places.sort_unstable_by_key(|&place| (self.places[place as usize].sample, place));
         places
     }

@@ -57,10 +57,9 @@ impl Stage {
     pub fn name(self, inputs: &RlInputs) -> String {
         match self {
             Self::Rollout => "rollout".to_owned(),
-            Self::Scoring(index) => inputs
-                .scoring
-                .get(index)
-                .map_or_else(|| format!("scoring {index}"), |pool| pool.name.clone()),
+            Self::Scoring(index) => {
+                inputs.scoring.get(index).map_or_else(|| format!("scoring {index}"), |pool| pool.name.clone())
+            }
             Self::Update => "update".to_owned(),
             Self::WeightSync => "weight_sync".to_owned(),
         }
@@ -91,11 +90,7 @@ pub fn sensitivity(inputs: &RlInputs) -> Result<Sensitivity, RlError> {
         }
     }
     let bottleneck = best.map(|gain| gain.name.clone());
-    Ok(Sensitivity {
-        base,
-        bottleneck,
-        gains,
-    })
+    Ok(Sensitivity { base, bottleneck, gains })
 }
 
 /// Less than this is a rounding of nanoseconds.
@@ -116,8 +111,7 @@ pub fn sped_up(inputs: &RlInputs, stage: Stage, factor: Fraction) -> Result<RlIn
     let name = stage.name(inputs);
     let refuse = |reason: String| RlError::Refused { reason };
     let speed = speed.ok_or_else(|| refuse(format!("there is no stage `{name}`")))?;
-    *speed = speed
-        .times(factor)
-        .ok_or_else(|| refuse(format!("the speed of `{name}` has too many digits")))?;
+    *speed =
+        speed.times(factor).ok_or_else(|| refuse(format!("the speed of `{name}` has too many digits")))?;
     Ok(changed)
 }

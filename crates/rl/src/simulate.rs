@@ -30,11 +30,11 @@ fn simulate_with<R: Recorder>(inputs: &RlInputs, record: R) -> Result<(RlOutcome
     let mut world = Rounds::new(inputs, record)?;
     let mut queue = HeapQueue::new();
     world.begin(&mut queue)?;
-    let end = run(&mut world, &mut queue)?;
+    run(&mut world, &mut queue)?;
     if !world.done {
         return Err(world.deadlock());
     }
-    world.draw_open_stints(end);
+    world.draw_open_stints();
     let mut outcome = world.tally.outcome(inputs);
     if let Placement::Colocated(switching) = &inputs.placement
         && let Some(memory) = &switching.memory

@@ -84,6 +84,11 @@ impl Tally {
         self.ended >= self.warmup
     }
 
+    /// When the last round ended.
+    pub(crate) const fn last_end(&self) -> Time {
+        self.last_end
+    }
+
     pub(crate) fn rollout_over(&mut self, opened: Time, now: Time) {
         self.generations.push_back(now.since(opened));
     }
@@ -270,11 +275,7 @@ fn tail(rounds: &[Round], counts: &Counts, copies: u64) -> Tail {
         longest_tokens,
         ratio: per(longest_tokens, mean_tokens),
         launched_mean_tokens: per(counts.launched_tokens as f64, (counts.launched * copies) as f64),
-        waiting_share: if longest_time > 0.0 {
-            1.0 - mean_time / longest_time
-        } else {
-            0.0
-        },
+        waiting_share: if longest_time > 0.0 { 1.0 - mean_time / longest_time } else { 0.0 },
     }
 }
 

@@ -41,9 +41,8 @@ pub(crate) struct Trainer {
 
 impl Trainer {
     pub(crate) fn new(batch: u32, mini_steps: u32) -> Self {
-        let sizes = (0..mini_steps)
-            .map(|step| batch / mini_steps + u32::from(step < batch % mini_steps))
-            .collect();
+        let sizes =
+            (0..mini_steps).map(|step| batch / mini_steps + u32::from(step < batch % mini_steps)).collect();
         Self {
             phase: TrainerPhase::Idle,
             since: Time::ZERO,
@@ -111,9 +110,7 @@ impl<R: Recorder> Rounds<'_, R> {
         let Some((sample, since)) = self.pools[pool as usize].finish(now, worker, epoch) else {
             return Ok(());
         };
-        let kind = SpanKind::Scoring {
-            sample: sample.number,
-        };
+        let kind = SpanKind::Scoring { sample: sample.number };
         bar(&mut self.record, Row::Worker { pool, worker }, kind, since, now);
         match self.pools.get_mut(pool as usize + 1) {
             Some(next) => next.line.push_back(sample),
@@ -160,12 +157,7 @@ impl<R: Recorder> Rounds<'_, R> {
     /// Samples that the trainer takes next.
     pub(crate) fn next_need(&self) -> u32 {
         match self.inputs.mode {
-            Mode::Stream => self
-                .trainer
-                .sizes
-                .get(self.trainer.taken as usize)
-                .copied()
-                .unwrap_or(0),
+            Mode::Stream => self.trainer.sizes.get(self.trainer.taken as usize).copied().unwrap_or(0),
             _ => self.inputs.batch,
         }
     }
@@ -186,9 +178,7 @@ impl<R: Recorder> Rounds<'_, R> {
             let size = trainer.sizes[step as usize];
             let own = &trainer.samples[first as usize..(first + size) as usize];
             let prompts = u64::from(size).saturating_mul(self.inputs.rollout.prompt_tokens);
-            let tokens = own
-                .iter()
-                .fold(prompts, |sum, sample| sum.saturating_add(sample.tokens));
+            let tokens = own.iter().fold(prompts, |sum, sample| sum.saturating_add(sample.tokens));
             let time = self.costs.mini_step(&self.inputs.update, step, tokens)?;
             self.occupy(now, TrainerPhase::MiniStep);
             let era = self.era;
@@ -208,11 +198,7 @@ impl<R: Recorder> Rounds<'_, R> {
             if self.ready.len() < need {
                 break;
             }
-            let taken = if self.inputs.mode == Mode::Stream {
-                1
-            } else {
-                self.trainer.parts()
-            };
+            let taken = if self.inputs.mode == Mode::Stream { 1 } else { self.trainer.parts() };
             for sample in self.ready.drain(..need) {
                 self.trainer.samples.push(sample);
             }
@@ -245,10 +231,7 @@ impl<R: Recorder> Rounds<'_, R> {
     }
 
     pub(crate) fn step_done(&mut self, now: Time) {
-        let kind = SpanKind::MiniStep {
-            update: self.trained,
-            step: self.trainer.done,
-        };
+        let kind = SpanKind::MiniStep { update: self.trained, step: self.trainer.done };
         self.release_trainer(now, kind);
         self.trainer.done += 1;
     }

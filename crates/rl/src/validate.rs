@@ -27,9 +27,7 @@ pub(crate) fn validate(inputs: &RlInputs) -> Result<(), RlError> {
 }
 
 fn refuse(reason: impl Into<String>) -> Result<(), RlError> {
-    Err(RlError::Refused {
-        reason: reason.into(),
-    })
+    Err(RlError::Refused { reason: reason.into() })
 }
 
 fn at_least_one(what: impl Into<String>, count: u32, why: &'static str) -> Result<(), RlError> {
@@ -51,22 +49,10 @@ fn at_most(what: impl Into<String>, found: u64, limit: u64) -> Result<(), RlErro
 fn counts(inputs: &RlInputs) -> Result<(), RlError> {
     at_least_one("`batch`", inputs.batch, "an update trains on nothing")?;
     at_least_one("`rounds`", inputs.rounds, "there is nothing to measure")?;
-    at_least_one(
-        "`engines`",
-        inputs.rollout.engines,
-        "nothing generates a response",
-    )?;
-    at_least_one(
-        "`slots`",
-        inputs.rollout.slots,
-        "no engine can ever take a response",
-    )?;
+    at_least_one("`engines`", inputs.rollout.engines, "nothing generates a response")?;
+    at_least_one("`slots`", inputs.rollout.slots, "no engine can ever take a response")?;
     at_least_one("`copies`", inputs.rollout.copies, "no response is launched")?;
-    at_least_one(
-        "`mini_steps`",
-        inputs.update.mini_steps,
-        "the update does nothing",
-    )?;
+    at_least_one("`mini_steps`", inputs.update.mini_steps, "the update does nothing")?;
     at_most("`warmup`", u64::from(inputs.warmup), u64::from(MOST))?;
     at_most("`launch`", u64::from(inputs.launch), u64::from(MOST))?;
     let slots = u64::from(inputs.rollout.engines) * u64::from(inputs.rollout.slots);
@@ -149,11 +135,7 @@ fn speeds(inputs: &RlInputs) -> Result<(), RlError> {
 fn sync(inputs: &RlInputs) -> Result<(), RlError> {
     if let SyncTime::Transfer(transfer) = &inputs.sync.time {
         let payload = &transfer.payload;
-        at_least_one(
-            "receiving ranks of an engine",
-            payload.ranks,
-            "nobody gets the weights",
-        )?;
+        at_least_one("receiving ranks of an engine", payload.ranks, "nobody gets the weights")?;
         if payload.experts.get() > 0 {
             at_least_one("`expert_count`", payload.expert_count, "there are expert weights")?;
         }
@@ -230,10 +212,7 @@ fn placement(inputs: &RlInputs) -> Result<(), RlError> {
     if let Some(memory) = &switching.memory {
         let count = memory.items.len();
         for (index, item) in memory.items.iter().enumerate() {
-            if item
-                .read_from
-                .is_some_and(|source| source >= count || source == index)
-            {
+            if item.read_from.is_some_and(|source| source >= count || source == index) {
                 return refuse(format!("`{}` is read from an item that is not there", item.name));
             }
         }
@@ -259,16 +238,10 @@ fn faults(inputs: &RlInputs) -> Result<(), RlError> {
             return Err(RlError::UnknownTarget { what, index, count });
         }
     }
-    if faults
-        .random_engine_failures
-        .is_some_and(|rule| rule.mean_time.as_nanos() == 0)
-    {
+    if faults.random_engine_failures.is_some_and(|rule| rule.mean_time.as_nanos() == 0) {
         return refuse("the mean time to an engine's failure must be above 0");
     }
-    if faults
-        .mean_time_to_interruption
-        .is_some_and(|time| time.as_nanos() == 0)
-    {
+    if faults.mean_time_to_interruption.is_some_and(|time| time.as_nanos() == 0) {
         return refuse("the mean time to an interruption must be above 0");
     }
     Ok(())
@@ -286,11 +259,7 @@ fn prices(inputs: &RlInputs) -> Result<(), RlError> {
         ));
     }
     let all = [prices.engine_hour, prices.trainer_hour];
-    if all
-        .iter()
-        .chain(&prices.worker_hour)
-        .any(|price| !(price.is_finite() && *price >= 0.0))
-    {
+    if all.iter().chain(&prices.worker_hour).any(|price| !(price.is_finite() && *price >= 0.0)) {
         return refuse("prices must be 0 or more");
     }
     Ok(())

@@ -80,10 +80,7 @@ impl<R: Recorder> Rounds<'_, R> {
             Progress::Draining if self.fleet.slots_busy.level() == 0 => {
                 self.transfer(now, queue)?;
             }
-            Progress::Pass {
-                engine,
-                loading: false,
-            } if self.fleet.engines[engine as usize].held == 0 => {
+            Progress::Pass { engine, loading: false } if self.fleet.engines[engine as usize].held == 0 => {
                 self.load_engine(now, engine, queue)?;
             }
             _ => {}
@@ -105,7 +102,7 @@ impl<R: Recorder> Rounds<'_, R> {
                     self.weights.progress = Progress::Draining;
                     return Ok(());
                 }
-                Some(InFlight::Abort) => engines.for_each(|engine| self.clear_engine(now, engine)),
+                Some(InFlight::Abort) => self.clear(now, None),
                 Some(InFlight::Continue(_)) | None => {}
             }
             self.transfer(now, queue)?;
@@ -166,28 +163,19 @@ impl<R: Recorder> Rounds<'_, R> {
         self.weights.busy.sub(now, 1);
         let version = self.weights.version;
         let since = self.weights.since;
-        bar(
-            &mut self.record,
-            row,
-            SpanKind::WeightSync { version },
-            since,
-            now,
-        );
+        bar(&mut self.record, row, SpanKind::WeightSync { version }, since, now);
     }
 
     /// The staggered pass comes to an engine.
     fn reach_engine(&mut self, now: Time, engine: u32, queue: &mut Queue) -> Result<(), RlError> {
-        self.weights.progress = Progress::Pass {
-            engine,
-            loading: false,
-        };
+        self.weights.progress = Progress::Pass { engine, loading: false };
         match self.async_rule().map(|rule| rule.in_flight) {
             Some(InFlight::Drain) => {
                 self.fleet.hold(now, engine, Hold::Draining, &mut self.responses);
                 Ok(())
             }
             Some(InFlight::Abort) => {
-                self.clear_engine(now, engine);
+                self.clear(now, Some(engine));
                 self.load_engine(now, engine, queue)
             }
             Some(InFlight::Continue(_)) | None => self.load_engine(now, engine, queue),
@@ -196,10 +184,7 @@ impl<R: Recorder> Rounds<'_, R> {
 
     fn load_engine(&mut self, now: Time, engine: u32, queue: &mut Queue) -> Result<(), RlError> {
         self.fleet.hold(now, engine, Hold::Weights, &mut self.responses);
-        self.weights.progress = Progress::Pass {
-            engine,
-            loading: true,
-        };
+        self.weights.progress = Progress::Pass { engine, loading: true };
         Ok(self.send(now, queue)?)
     }
 
@@ -223,10 +208,7 @@ impl<R: Recorder> Rounds<'_, R> {
         let recomputes = matches!(
             self.inputs.mode,
             Mode::Partial(KvCache::Recomputed)
-                | Mode::Async(crate::AsyncRule {
-                    in_flight: InFlight::Continue(KvCache::Recomputed),
-                    ..
-                })
+                | Mode::Async(crate::AsyncRule { in_flight: InFlight::Continue(KvCache::Recomputed), .. })
         );
         let state = &mut self.fleet.engines[engine as usize];
         state.version = self.weights.version;
@@ -240,11 +222,12 @@ impl<R: Recorder> Rounds<'_, R> {
         Ok(())
     }
 
-    /// Puts all responses of an engine back in line, to be generated anew.
-    fn clear_engine(&mut self, now: Time, engine: u32) {
+    /// Puts all responses of an engine, or of all, back in line, to be generated anew.
+    fn clear(&mut self, now: Time, only: Option<u32>) {
         for place in self.responses.live() {
             let response = *self.responses.at(place);
-            if response.engine == engine && response.stage != Stage::Waiting {
+            let meant = only.is_none_or(|engine| engine == response.engine);
+            if meant && response.stage != Stage::Waiting {
                 self.requeue(now, place, false);
             }
         }
@@ -278,13 +261,7 @@ impl<R: Recorder> Rounds<'_, R> {
 
     pub(crate) fn switched(&mut self, now: Time, queue: &mut Queue) -> Result<(), RlError> {
         self.switch_busy.sub(now, 1);
-        bar(
-            &mut self.record,
-            Row::Everything,
-            SpanKind::Switch,
-            self.switch_since,
-            now,
-        );
+        bar(&mut self.record, Row::Everything, SpanKind::Switch, self.switch_since, now);
         match self.switching.take() {
             Some(Phase::Rollout) => self.next_round(now, queue),
             Some(Phase::Training) => {
@@ -317,10 +294,7 @@ impl<R: Recorder> Rounds<'_, R> {
     }
 
     fn is_sending(&self) -> bool {
-        matches!(
-            self.weights.progress,
-            Progress::Moving | Progress::Pass { loading: true, .. }
-        )
+        matches!(self.weights.progress, Progress::Moving | Progress::Pass { loading: true, .. })
     }
 
     /// Whether all engines stand still for new weights.

@@ -167,11 +167,7 @@ impl<'a, R: Recorder> Rounds<'a, R> {
             tally: Tally::new(inputs.warmup),
             responses: Responses::default(),
             fleet: Fleet::new(rollout.engines, rollout.slots, R::ON),
-            pools: inputs
-                .scoring
-                .iter()
-                .map(|pool| Pool::new(pool.workers))
-                .collect(),
+            pools: inputs.scoring.iter().map(|pool| Pool::new(pool.workers)).collect(),
             trainer: Trainer::new(inputs.batch, inputs.update.mini_steps),
             weights: WeightMove::default(),
             random: Random {
@@ -224,10 +220,13 @@ impl<'a, R: Recorder> Rounds<'a, R> {
     fn look(&mut self, now: Time, engine: u32, epoch: u32) {
         let mut ended = std::mem::take(&mut self.ended);
         let decoder = &mut self.fleet.engines[engine as usize].decoder;
-        decoder.ended(now, epoch, &self.responses, &mut ended);
+        decoder.ended(now, epoch, &mut self.responses, &mut ended);
         self.fleet.touch(engine);
         for ticket in ended.drain(..) {
-            self.end_response(now, ticket);
+            // Of two rivals that end together the first is taken; the other is gone by now.
+            if self.responses.get(ticket).is_some() {
+                self.end_response(now, ticket);
+            }
         }
         self.ended = ended;
     }
@@ -276,6 +275,10 @@ impl<R: Recorder> World<Queue> for Rounds<'_, R> {
             return Ok(());
         }
         self.conduct(now, queue)?;
+        if self.done {
+            queue.clear();
+            return Ok(());
+        }
         self.train(now, queue)?;
         self.launch(now, queue)?;
         self.serve_pools(now, queue)?;
@@ -283,8 +286,7 @@ impl<R: Recorder> World<Queue> for Rounds<'_, R> {
             let epoch = due.epoch;
             queue.schedule(due.at, ENDS, Event::Look { engine, epoch });
         };
-        self.fleet
-            .settle(now, &mut self.responses, &self.costs.token_time, wake)?;
+        self.fleet.settle(now, &mut self.responses, &self.costs.token_time, wake)?;
         let pace = self.pace();
         self.tally.pace.enter(now, pace as usize);
         Ok(())

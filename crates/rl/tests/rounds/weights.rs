@@ -1,0 +1,80 @@
+//! Weight synchronisation: who waits, for how long, and what becomes of what runs.
+
+use crate::common::*;
+use pipestep_engine::{Bytes, Duration, Rate};
+use pipestep_rl::*;
+
+fn transfer(content: SyncContent, fan_out: FanOut) -> Transfer {
+    Transfer {
+        payload: Payload { common: Bytes::new(100), experts: Bytes::new(800), expert_count: 8, ranks: 4 },
+        content,
+        fan_out,
+        send: Rate::new(100, SECOND).unwrap(),
+        receive: Rate::new(50, SECOND),
+        setup: seconds(1),
+    }
+}
+
+#[test]
+fn the_slower_side_decides() {
+    let time = |content, fan_out| transfer(content, fan_out).time(2).unwrap();
+    assert_eq!(time(SyncContent::Whole, FanOut::Unicast), seconds(1 + 2 * 4 * 9));
+    assert_eq!(time(SyncContent::OwnShards, FanOut::Unicast), seconds(1 + 2 * 12));
+    assert_eq!(time(SyncContent::Whole, FanOut::Broadcast), seconds(1 + 18), "a receiver takes 18 s");
+    assert_eq!(time(SyncContent::OwnShards, FanOut::Broadcast), seconds(1 + 9), "sent once");
+}
+
+#[test]
+fn a_staggered_sync_stops_one_engine_at_a_time() {
+    let mut inputs = cycle(asynchronous(2, InFlight::Continue(KvCache::Kept)), 10, 10, 1);
+    inputs.sync.style = SyncStyle::Staggered;
+    inputs.rollout.engines = 4;
+    inputs.rollout.slots = 2;
+    (inputs.warmup, inputs.rounds) = (4, 20);
+    let outcome = simulate(&inputs).unwrap();
+    // Each engine loses one second in ten: responses take eleven, and the trainer never waits for weights.
+    assert_eq!(outcome.split.sync, Duration::ZERO);
+    assert!(outcome.round > seconds(10) && outcome.round <= seconds(12), "{:?}", outcome.round);
+    let (_, spans) = simulate_recorded(&inputs).unwrap();
+    let mut loads: Vec<_> =
+        spans.iter().filter(|span| matches!(span.kind, SpanKind::WeightSync { .. })).collect();
+    assert!(loads.len() > 4 * 20);
+    loads.sort_by_key(|span| span.interval.start);
+    assert!(loads.windows(2).all(|pair| pair[0].interval.end <= pair[1].interval.start), "one at a time");
+}
+
+#[test]
+fn on_policy_engines_wait_for_their_turn() {
+    let mut inputs = cycle(Mode::Sync, 10, 5, 2);
+    inputs.sync.style = SyncStyle::Staggered;
+    inputs.rollout.engines = 4;
+    inputs.rollout.slots = 2;
+    // The last engine starts after four times two seconds; the first round needs no weights.
+    assert_eq!(simulate(&inputs).unwrap().round, seconds(10 + 5 + 8));
+    assert_eq!(simulate(&inputs).unwrap().staleness, [32]);
+}
+
+#[test]
+fn what_runs_drains_continues_or_starts_again() {
+    let run = |in_flight| {
+        let mut inputs = plain(asynchronous(1, in_flight), 1, Shape::List(vec![4, 10]));
+        inputs.rollout.slots = 2;
+        inputs.update.time = UpdateTime::Fixed(seconds(1));
+        inputs.sync.time = SyncTime::Fixed(seconds(2));
+        inputs.rollout.prefill_per_token = nanos(SECOND / 10);
+        (inputs.warmup, inputs.rounds) = (0, 2);
+        let outcome = simulate(&inputs).unwrap();
+        (outcome.elapsed, outcome.counts.wasted_tokens)
+    };
+    // The first response ends at 4, its update at 5; then weights come for two seconds.
+    // Drained until 10, weights until 12; update until 13, a third response until 16, weights until 18.
+    let drained = run(InFlight::Drain);
+    assert_eq!(drained, (seconds(18), 0));
+    // Cut at 5 with 5 of 10 tokens, on at 7 beside a third of 4 tokens, which ends at 11 and is next.
+    let continued = run(InFlight::Continue(KvCache::Kept));
+    assert_eq!(continued, (seconds(11 + 1 + 2), 0));
+    // The five tokens are computed again in half a second, but the third response is first all the same.
+    assert_eq!(run(InFlight::Continue(KvCache::Recomputed)), continued);
+    let aborted = run(InFlight::Abort);
+    assert_eq!(aborted.1, 5 + 5, "five at the first sync, five at the second");
+}
