@@ -7,8 +7,11 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use pipestep_engine::{Bytes, Duration};
-use pipestep_report::{Labels, Picture, StepView, gantt, memory_curves};
-use pipestep_schedule::{Options, Shape, Weights, find};
+use pipestep_report::{
+    AxisSpec, Best, Candidate, HeatMap, Histogram, Labels, Line, LineChart, Measure, Picture, StepView,
+    Stroke, gantt, heat_map, histogram, line_chart, memory_curves, tradeoff,
+};
+use pipestep_schedule::{Chunks, Op, Options, Orders, Placement, Plan, Shape, Weights, find};
 use pipestep_step::{Costs, Inputs, Message, Outcome, RankCost, StageCost, simulate};
 
 const MS: u64 = 1_000_000;
@@ -25,10 +28,33 @@ impl Step {
     }
 }
 
-fn step(schedule: &str, [ranks, chunks, micro_batches]: [u64; 3]) -> Result<Step, Box<dyn Error>> {
+/// ZB-H1's and a pair's colours, whatever the registry holds.
+fn by_hand() -> Result<Step, Box<dyn Error>> {
+    let (p, m) = (4_u32, 8_u32);
+    let list = |r: u32| {
+        let first = (p - 1 - r).min(m);
+        let mut list: Vec<Op> = (0..first).map(|i| Op::forward(r as u16, i)).collect();
+        for i in 0..m {
+            list.extend((first + i < m).then(|| Op::forward(r as u16, first + i)));
+            list.push(Op::input_gradient(r as u16, i));
+            list.extend((i >= r).then(|| Op::weight_gradient(r as u16, i - r)));
+        }
+        list.extend((m - r..m).map(|i| Op::weight_gradient(r as u16, i)));
+        list
+    };
+    let shape = Shape::new(p.into(), 1, m.into(), Placement::Loop)?;
+    timed("zb-h1", shape, Plan::Fixed(Orders::from_lists((0..p).map(list))))
+}
+
+fn planned(schedule: &str, [ranks, chunks, micro_batches]: [u64; 3]) -> Result<Step, Box<dyn Error>> {
     let found = find(schedule).ok_or("no such schedule")?;
     let shape = Shape::new(ranks, chunks, micro_batches, found.entry().placement)?;
     let plan = found.plan(&shape, &Weights::unit(&shape), &Options::default())?;
+    timed(schedule, shape, plan)
+}
+
+fn timed(schedule: &str, shape: Shape, plan: Plan) -> Result<Step, Box<dyn Error>> {
+    let (ranks, chunks) = (shape.ranks(), shape.chunks() as u64);
     let message = |bytes| Message { time: Duration::from_nanos(MS), bytes: Bytes::new(bytes) };
     let part = |whole: u64| Duration::from_nanos(whole * MS / chunks);
     let stage = StageCost {
@@ -85,7 +111,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("1f1b", [300, 1, 1000]),
         ("1f1b", [1, 1, 1]),
     ] {
-        let step = step(schedule, shape)?;
+        let step = planned(schedule, shape)?;
         let name = format!("{schedule}-{}x{}x{}", shape[0], shape[1], shape[2]);
         let start = std::time::Instant::now();
         let picture = gantt(&[(step.view(), &step.outcome.record)]);
@@ -93,10 +119,80 @@ fn main() -> Result<(), Box<dyn Error>> {
         save(&directory, &format!("gantt-{name}"), &picture)?;
         save(&directory, &format!("memory-{name}"), &memory_curves(&[(step.view(), &step.outcome.curves)]))?;
     }
-    let all = [step("fill-drain", [4, 1, 8])?, step("1f1b", [4, 1, 8])?, step("interleaved", [4, 2, 8])?];
+    let split = by_hand()?;
+    save(&directory, "split-backward", &gantt(&[(split.view(), &split.outcome.record)]))?;
+    for schedule in pipestep_schedule::all() {
+        let chunks = match schedule.entry().chunks {
+            Chunks::Exactly(chunks) => u64::from(chunks),
+            Chunks::Any | Chunks::Even => 2,
+        };
+        let step = planned(schedule.entry().name, [4, chunks, 8])?;
+        let picture = gantt(&[(step.view(), &step.outcome.record)]);
+        save(&directory, &format!("schedule-{}", step.labels.schedule), &picture)?;
+    }
+    let all =
+        [planned("fill-drain", [4, 1, 8])?, planned("1f1b", [4, 1, 8])?, planned("interleaved", [4, 2, 8])?];
     let panels: Vec<_> = all.iter().map(|step| (step.view(), &step.outcome.record)).collect();
     save(&directory, "compare-gantt", &gantt(&panels))?;
     let panels: Vec<_> = all.iter().map(|step| (step.view(), step.outcome.curves.as_slice())).collect();
     save(&directory, "compare-memory", &memory_curves(&panels))?;
-    Ok(())
+    charts(&directory, &all)
+}
+
+/// The pictures of sweeps and searches.
+fn charts(directory: &Path, all: &[Step]) -> Result<(), Box<dyn Error>> {
+    let mut candidates: Vec<Candidate> = all.iter().map(|step| Candidate::from(&step.view())).collect();
+    save(directory, "tradeoff-3", &tradeoff("Qwen3-8B on 4 stages", &candidates, all[0].labels.budget))?;
+    for chunks in [3, 4, 6] {
+        candidates.push(Candidate::from(&planned("interleaved", [4, chunks, 8])?.view()));
+    }
+    for (name, ms, mb) in
+        [("zb-h1", 330, 970), ("zb-h2", 310, 1_700), ("v-half", 322, 600), ("v-min", 345, 420)]
+    {
+        let (makespan, peak) = (Duration::from_nanos(ms * MS), Bytes::new(mb * MS));
+        candidates.push(Candidate { name: name.to_owned(), makespan, peak });
+    }
+    save(directory, "tradeoff", &tradeoff("Qwen3-8B on 4 stages", &candidates, all[0].labels.budget))?;
+    let share = |m: f64, p: f64| m / (m + p - 1.0);
+    let line = |p: u32, stroke| Line {
+        name: format!("{p} ranks"),
+        points: (0..9).map(|i| f64::from(1 << i)).map(|m| (m, share(m, f64::from(p)))).collect(),
+        stroke,
+    };
+    let mut chart = LineChart {
+        title: "Utilisation against micro-batches, 1F1B".to_owned(),
+        x: AxisSpec::log("micro-batches", Measure::Number),
+        y: AxisSpec::linear("utilisation", Measure::Share),
+        lines: vec![
+            line(2, Stroke::Solid),
+            line(4, Stroke::Solid),
+            line(8, Stroke::Dashed),
+            line(16, Stroke::Solid),
+        ],
+    };
+    save(directory, "lines", &line_chart(&chart))?;
+    chart.lines = (1..40).map(|p| line(p, Stroke::Solid)).collect();
+    save(directory, "lines-many", &line_chart(&chart))?;
+    let names =
+        |values: std::ops::RangeInclusive<u32>| values.map(|value| value.to_string()).collect::<Vec<_>>();
+    let value = |index: u32| {
+        let (m, p) = (f64::from(index % 16 + 1), f64::from(index / 16 + 1));
+        (m >= p / 2.0).then_some((m + p - 1.0) * 30.0 * 1e6)
+    };
+    let map = HeatMap {
+        title: "Makespan against micro-batches and ranks".to_owned(),
+        x: ("micro-batches".to_owned(), names(1..=16)),
+        y: ("ranks".to_owned(), names(1..=12)),
+        what: "makespan".to_owned(),
+        measure: Measure::Time,
+        values: (0..16 * 12).map(value).collect(),
+        best: Best::Lowest,
+    };
+    save(directory, "heat-map", &heat_map(&map))?;
+    let samples: Vec<f64> = (0..5_000_u32).map(|i| 347e6 + f64::from(i % 97 + i % 89) * 1e5).collect();
+    let marks = [("mean", 356.2e6), ("p50", 356.3e6), ("p90", 361e6), ("p99", 364.5e6)];
+    let marks = marks.map(|(name, at)| (name.to_owned(), at)).to_vec();
+    let x = AxisSpec::linear("makespan", Measure::Time);
+    let spec = Histogram { title: "Makespan of 5,000 jittered runs".to_owned(), x, samples, marks };
+    save(directory, "histogram", &histogram(&spec))
 }

@@ -1,15 +1,33 @@
-//! Axes, grids and legends: what every chart of this crate has around its data.
+//! Axes and grids: what every chart of this crate has around its data.
 
 use pipestep_engine::Duration;
 
 use crate::font::text_width;
 use crate::picture::{Across, Picture};
-use crate::theme::{Colour, FAINT_INK, GRID, INK, LABEL, SMALL};
-use crate::units::{byte_unit, ticks, time_unit, trimmed};
+use crate::theme::{GRID, INK, LABEL, SMALL};
+use crate::units::{Unit, byte_unit, ticks, time_unit, trimmed};
 
-/// Points between two legend entries, and between a swatch and its name.
-const ENTRY_GAP: f64 = 18.0;
-const SWATCH: f64 = 14.0;
+/// What a number on an axis is, and so how it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// A plain number.
+    Number,
+    /// Nanoseconds, written in the unit that suits the largest.
+    Time,
+    /// Bytes, written in the unit that suits the largest.
+    Bytes,
+    /// A share of one, written in percent.
+    Share,
+}
+
+/// How an axis divides its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// Equal steps take equal room.
+    Linear,
+    /// Equal factors take equal room; only values above zero have a place.
+    Log,
+}
 
 /// One axis: which values lie at its ends, and how they are written.
 #[derive(Clone, Debug)]
@@ -20,73 +38,79 @@ pub(crate) struct Axis {
     pub(crate) ends: (f64, f64),
     /// Base units in one unit of the labels.
     unit: f64,
-    /// Each factor of ten takes the same room.
-    is_log: bool,
+    scale: Scale,
 }
 
 impl Axis {
-    /// Plain numbers.
-    pub(crate) fn plain(title: impl Into<String>, ends: (f64, f64)) -> Self {
-        Self { title: title.into(), ends: widened(ends), unit: 1.0, is_log: false }
+    /// An axis from one value to another; one of no length is given some.
+    pub(crate) fn new(what: &str, measure: Measure, scale: Scale, ends: (f64, f64)) -> Self {
+        let ends = widened(ends, scale);
+        let largest = ends.0.abs().max(ends.1.abs());
+        let unit = match measure {
+            Measure::Number => Unit { name: "", size: 1.0 },
+            Measure::Time => time_unit(Duration::from_nanos(largest as u64)),
+            Measure::Bytes => byte_unit(largest as u64),
+            Measure::Share => Unit { name: "%", size: 0.01 },
+        };
+        let title = if unit.name.is_empty() { what.to_owned() } else { format!("{what} [{}]", unit.name) };
+        Self { title, ends, unit: unit.size, scale }
     }
 
-    /// Plain numbers above zero, each factor of ten as wide as the next.
-    pub(crate) fn log(title: impl Into<String>, (from, to): (f64, f64)) -> Self {
-        let from = if from > 0.0 { from } else { 1.0 };
-        let ends = if to > from { (from, to) } else { (from / 2.0, from * 2.0) };
-        Self { title: title.into(), ends, unit: 1.0, is_log: true }
-    }
-
-    /// Time, in the unit that suits its end.
+    /// Time from one instant to another, in ns.
     pub(crate) fn time(what: &str, from: f64, to: f64) -> Self {
-        let unit = time_unit(Duration::from_nanos(to as u64));
-        let title = format!("{what} [{}]", unit.name);
-        Self { title, ends: widened((from, to)), unit: unit.size, is_log: false }
+        Self::new(what, Measure::Time, Scale::Linear, (from, to))
     }
 
-    /// Bytes, in the unit that suits its end.
+    /// Bytes from one amount to another.
     pub(crate) fn bytes(what: &str, from: f64, to: f64) -> Self {
-        let unit = byte_unit(to as u64);
-        let title = format!("{what} [{}]", unit.name);
-        Self { title, ends: widened((from, to)), unit: unit.size, is_log: false }
+        Self::new(what, Measure::Bytes, Scale::Linear, (from, to))
     }
 
     /// Where a value lies: 0 at the first end, 1 at the last.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let (from, to) = self.ends;
-        if self.is_log {
-            return (value.max(f64::MIN_POSITIVE) / from).ln() / (to / from).ln();
+        match self.scale {
+            Scale::Linear => (value - from) / (to - from),
+            Scale::Log => (value.max(f64::MIN_POSITIVE) / from).ln() / (to / from).ln(),
         }
-        (value - from) / (to - from)
     }
 
     /// Values to mark, in base units, with their labels.
     pub(crate) fn ticks(&self, wanted: usize) -> Vec<(f64, String)> {
         let (from, to) = (self.ends.0 / self.unit, self.ends.1 / self.unit);
-        if self.is_log {
-            return log_ticks(from, to, wanted);
-        }
-        let (values, decimals) = ticks(from, to, wanted);
+        let (values, decimals) = match self.scale {
+            Scale::Linear => ticks(from, to, wanted),
+            Scale::Log => (log_ticks(from, to, wanted), 9),
+        };
         // Adding zero turns a minus zero into a zero.
-        values.into_iter().map(|value| (value * self.unit, trimmed(value + 0.0, decimals))).collect()
+        let label =
+            |value: f64| if value >= 1e7 { format!("{value:e}") } else { trimmed(value + 0.0, decimals) };
+        values.into_iter().map(|value| (value * self.unit, label(value))).collect()
+    }
+
+    /// A value as its label on this axis, without the unit: as fine as a two-hundredth of the axis.
+    pub(crate) fn label(&self, value: f64) -> String {
+        let fine = (self.ends.1 - self.ends.0) / self.unit / 200.0;
+        trimmed(value / self.unit, (-fine.log10()).ceil().clamp(0.0, 9.0) as usize)
     }
 }
 
-/// An axis of no length is given some.
-fn widened((from, to): (f64, f64)) -> (f64, f64) {
-    if to > from { (from, to) } else { (from, from + from.abs().max(1.0)) }
+/// An axis of no length is given some, and one by factors starts above zero.
+fn widened((from, to): (f64, f64), scale: Scale) -> (f64, f64) {
+    let from = if scale == Scale::Log && from <= 0.0 { 1.0 } else { from };
+    match scale {
+        _ if to > from => (from, to),
+        Scale::Linear => (from, from + from.abs().max(1.0)),
+        Scale::Log => (from / 2.0, from * 2.0),
+    }
 }
 
-/// Powers of ten, with 2 and 5 times them where there are few, or of two where the axis is short.
-fn log_ticks(from: f64, to: f64, wanted: usize) -> Vec<(f64, String)> {
+/// One, two and five times powers of ten, or the powers alone where that would be too many.
+fn log_ticks(from: f64, to: f64, wanted: usize) -> Vec<f64> {
     let within = |value: &f64| (from * 0.999..=to * 1.001).contains(value);
     let powers = || (from.log10().floor() as i32..=to.log10().ceil() as i32).map(|power| 10_f64.powi(power));
     let fine: Vec<f64> = powers().flat_map(|p| [p, 2.0 * p, 5.0 * p]).filter(within).collect();
-    let values = if fine.len() <= wanted.max(3) { fine } else { powers().filter(within).collect() };
-    let label = |value: f64| {
-        if value >= 1e6 { format!("{value:e}") } else { trimmed(value, 6) }
-    };
-    values.into_iter().map(|value| (value, label(value))).collect()
+    if fine.len() <= wanted.max(3) { fine } else { powers().filter(within).collect() }
 }
 
 /// The area of a plot: left, top, right, bottom, and its two axes.
@@ -155,69 +179,6 @@ pub(crate) fn draw_y_axis(picture: &mut Picture, corners: [f64; 4], axis: &Axis)
     picture.text_upwards(axis.title.as_str(), at, LABEL, INK);
 }
 
-/// How a legend shows one entry.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Swatch {
-    Block,
-    Line,
-    Dashes,
-}
-
-/// One entry of a legend.
-#[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) swatch: Swatch,
-    pub(crate) colour: Colour,
-    pub(crate) name: String,
-}
-
-/// An entry.
-pub(crate) fn entry(swatch: Swatch, colour: Colour, name: impl Into<String>) -> Entry {
-    Entry { swatch, colour, name: name.into() }
-}
-
-/// Entries side by side from (left, top) on, as many rows as they need up to `right`; returns the height. With
-/// no picture nothing is drawn, for measuring.
-pub(crate) fn legend(
-    mut picture: Option<&mut Picture>,
-    (left, top): (f64, f64),
-    right: f64,
-    entries: &[Entry],
-) -> f64 {
-    const ROW: f64 = 20.0;
-    if entries.is_empty() {
-        return 0.0;
-    }
-    let (mut x, mut y) = (left, top + ROW / 2.0);
-    for entry in entries {
-        let width = SWATCH + 6.0 + text_width(&entry.name, LABEL);
-        if x > left && x + width > right {
-            (x, y) = (left, y + ROW);
-        }
-        if let Some(picture) = picture.as_deref_mut() {
-            draw_swatch(picture, (x, y), entry);
-            picture.text(entry.name.as_str(), (x + SWATCH + 6.0, y), LABEL, Across::Left, INK);
-        }
-        x += width + ENTRY_GAP;
-    }
-    y + ROW / 2.0 - top
-}
-
-/// A swatch whose left end is in the middle of the entry's line.
-pub(crate) fn draw_swatch(picture: &mut Picture, (x, y): (f64, f64), entry: &Entry) {
-    let ends = [(x, y), (x + SWATCH, y)];
-    match entry.swatch {
-        Swatch::Block => picture.fill([x, y - 6.0, x + SWATCH, y + 6.0], entry.colour),
-        Swatch::Line => picture.path(ends.to_vec(), 2.5, entry.colour),
-        Swatch::Dashes => picture.dashed(&ends, 2.0, entry.colour),
-    }
-}
-
-/// A note in small print.
-pub(crate) fn note(picture: &mut Picture, text: &str, at: (f64, f64)) {
-    picture.text(text, at, SMALL, Across::Left, FAINT_INK);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -233,17 +194,29 @@ mod tests {
 
     #[test]
     fn log_axes_mark_round_numbers() {
-        let labels = |axis: Axis| axis.ticks(8).into_iter().map(|(_, label)| label).collect::<Vec<_>>();
-        assert_eq!(labels(Axis::log("m", (1.0, 64.0))), ["1", "2", "5", "10", "20", "50"]);
-        assert_eq!(labels(Axis::log("m", (1.0, 1e5))), ["1", "10", "100", "1000", "10000", "100000"]);
-        assert!((Axis::log("m", (1.0, 100.0)).place(10.0) - 0.5).abs() < 1e-12);
+        let axis = |to| Axis::new("m", Measure::Number, Scale::Log, (1.0, to));
+        let labels = |to| axis(to).ticks(8).into_iter().map(|(_, label)| label).collect::<Vec<_>>();
+        assert_eq!(labels(64.0), ["1", "2", "5", "10", "20", "50"]);
+        assert_eq!(labels(1e5), ["1", "10", "100", "1000", "10000", "100000"]);
+        assert!((axis(100.0).place(10.0) - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn shares_are_written_in_percent() {
+        let axis = Axis::new("utilisation", Measure::Share, Scale::Linear, (0.0, 1.0));
+        assert_eq!(axis.title, "utilisation [%]");
+        assert_eq!(axis.ticks(5)[1], (0.2, "20".to_owned()));
+        assert_eq!(axis.label(0.727), "72.7");
     }
 
     #[test]
     fn an_axis_of_no_length_still_has_two_ends() {
-        for axis in [Axis::plain("x", (5.0, 5.0)), Axis::time("t", 0.0, 0.0), Axis::log("x", (0.0, 0.0))] {
-            assert!(axis.ends.1 > axis.ends.0 && axis.place(axis.ends.0).abs() < 1e-12);
-            assert!(!axis.ticks(5).is_empty());
+        for scale in [Scale::Linear, Scale::Log] {
+            for ends in [(5.0, 5.0), (0.0, 0.0), (3.0, 1.0)] {
+                let axis = Axis::new("x", Measure::Number, scale, ends);
+                assert!(axis.ends.1 > axis.ends.0 && axis.place(axis.ends.0).abs() < 1e-12);
+                assert!(!axis.ticks(5).is_empty(), "{scale:?} {ends:?}");
+            }
         }
     }
 }

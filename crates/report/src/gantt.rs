@@ -7,8 +7,9 @@
 use pipestep_engine::Time;
 use pipestep_step::Record;
 
-use crate::axes::{Axis, Entry, Swatch, draw_x_grid, draw_x_labels, entry, legend, note};
+use crate::axes::{Axis, draw_x_grid, draw_x_labels};
 use crate::font::{shortened, text_width};
+use crate::legend::{Entry, Swatch, entry, legend, note};
 use crate::picture::{Across, Picture};
 use crate::rows::{LANES_FROM, RowStyle};
 use crate::theme::{
@@ -207,6 +208,7 @@ fn notes(laid: &[Laid]) -> String {
 mod tests {
     use super::*;
     use crate::layout_tests::{check_layout, words};
+    use crate::picture::Shape;
     use crate::testing::Sample;
 
     fn draw(samples: &[Sample]) -> Picture {
@@ -274,5 +276,24 @@ mod tests {
     fn nothing_to_draw_is_an_empty_picture() {
         check_layout(&gantt(&[]), "nothing");
         assert!(gantt(&[]).to_png().is_ok());
+    }
+
+    #[test]
+    fn halves_of_an_overlapped_pair_stand_above_each_other() {
+        let picture = draw(&[Sample::ordered(2, &["0F0 0F1+ 0I0 0W0 0B1"])]);
+        check_layout(&picture, "pair");
+        let boxes = picture.shapes().iter().filter_map(|shape| match shape {
+            Shape::Box { corners, .. } if corners[2] - corners[0] > 100.0 => Some(*corners),
+            _ => None,
+        });
+        let boxes: Vec<_> = boxes.collect();
+        let halves: Vec<_> = boxes
+            .iter()
+            .filter(|one| {
+                boxes.iter().filter(|b| (b[0] - one[0]).abs() + (b[2] - one[2]).abs() < 1e-9).count() == 2
+            })
+            .collect();
+        assert_eq!(halves.len(), 2, "{boxes:?}");
+        assert!(halves[0][3] <= halves[1][1], "{halves:?}");
     }
 }

@@ -7,12 +7,17 @@
 //! Deliberately absent: files, the terminal, arguments, and the scenario (names come in as [`Labels`]).
 
 mod axes;
+mod chart;
 mod csv;
 mod events;
 mod font;
 mod gantt;
+mod heat_map;
+mod histogram;
 #[cfg(test)]
 mod layout_tests;
+mod legend;
+mod line_chart;
 mod memory_curve;
 mod pareto;
 mod picture;
@@ -23,16 +28,25 @@ mod table;
 mod testing;
 mod text_gantt;
 mod theme;
+mod trace;
+mod tradeoff;
 mod units;
 mod view;
 
+pub use axes::{Measure, Scale};
+pub use chart::AxisSpec;
 pub use csv::{write_events, write_memory};
 pub use events::{Event, EventKind, events};
 pub use gantt::{GanttPanel, gantt};
+pub use heat_map::{Best, HeatMap, heat_map};
+pub use histogram::{Histogram, histogram};
+pub use line_chart::{Line, LineChart, Stroke, line_chart};
 pub use memory_curve::{MemoryPanel, memory_curves};
 pub use pareto::pareto_front;
 pub use picture::{Picture, PictureError};
 pub use result::{BubbleResult, MessagesResult, RankResult, ResultFile, SCHEMA, StepResult};
 pub use table::{compare_text, run_text};
 pub use text_gantt::{Ink, TextGantt, text_gantt};
+pub use trace::write_trace;
+pub use tradeoff::{Candidate, tradeoff};
 pub use view::{Labels, StepView};

@@ -4,15 +4,15 @@
 //! Curves are steps, read off the ledger. Where several changes fall on one pixel, the lowest and the highest
 //! level there are drawn, so that no peak is lost.
 
-use pipestep_engine::{Bytes, Time};
-use pipestep_schedule::Rank;
+use pipestep_engine::Time;
 use pipestep_step::MemoryCurve;
 
 use crate::StepView;
-use crate::axes::{Axis, Frame, Swatch, draw_swatch, entry};
+use crate::axes::{Axis, Frame};
 use crate::font::{shortened, text_width};
+use crate::legend::{LISTED, Swatch, entry, side_legend};
 use crate::picture::{Across, Picture, SCALE};
-use crate::theme::{ALERT, INK, LABEL, PAPER, SMALL, TITLE, WIDTH, of_line, on_scale};
+use crate::theme::{ALERT, INK, LABEL, PAPER, TITLE, WIDTH, of_line};
 use crate::units::{bytes_exact, bytes_short};
 
 const MARGIN: f64 = 18.0;
@@ -25,8 +25,6 @@ const PLOT: (f64, f64) = (360.0, 150.0);
 const PLOTS_TOGETHER: f64 = 900.0;
 /// Points right of the plot for the legend.
 const LEGEND: f64 = 158.0;
-/// More curves than this get a colour scale in place of a list.
-const CURVES_LISTED: usize = 16;
 /// More curves than this are not all drawn: one in k, and the one with the highest peak.
 const CURVES_DRAWN: usize = 64;
 /// The budget lies within the picture unless it is more than so many times the highest peak.
@@ -74,7 +72,7 @@ fn draw_panel(picture: &mut Picture, frame: &Frame, &(view, curves): &MemoryPane
     let heading = shortened(&heading, LABEL, f64::from(WIDTH) - 2.0 * MARGIN);
     picture.text(heading, (MARGIN, top - 20.0), LABEL, Across::Left, INK);
     let highest = view.highest_peak().0.index();
-    let width = if curves.len() > CURVES_LISTED { 1.0 } else { 1.5 };
+    let width = if curves.len() > LISTED { 1.0 } else { 1.5 };
     // The first rank is drawn last, on top of the others.
     for (rank, curve) in curves.iter().enumerate().rev() {
         if rank.is_multiple_of(step) || rank == highest {
@@ -152,45 +150,21 @@ fn label_peak(picture: &mut Picture, frame: &Frame, view: &StepView, curves: usi
 
 fn draw_legend(picture: &mut Picture, frame: &Frame, view: &StepView, curves: usize) {
     let [_, top, right, bottom] = frame.corners;
-    let (x, mut y) = (right + 14.0, top + 8.0);
+    let (left, mut top) = (right + 14.0, top);
     if let Some(budget) = view.labels.budget {
         let beyond = if budget.get() as f64 > frame.y.ends.1 { " (above)" } else { "" };
-        let entry = entry(Swatch::Dashes, ALERT, format!("budget {}{beyond}", bytes_short(budget)));
-        draw_swatch(picture, (x, y), &entry);
-        picture.text(entry.name, (x + 20.0, y), SMALL, Across::Left, INK);
-        y += 22.0;
+        let name = format!("budget {}{beyond}", bytes_short(budget));
+        side_legend(picture, (left, top), top + 18.0, &[entry(Swatch::Dashes, ALERT, name)]);
+        top += 22.0;
     }
-    let row = ((bottom - y) / curves.max(1) as f64).min(18.0);
-    if curves > CURVES_LISTED || row < SMALL {
-        return draw_scale(picture, [x, y, x + 14.0, bottom], view, curves);
-    }
-    for rank in 0..curves {
-        let colour = of_line(rank, curves);
-        draw_swatch(picture, (x, y), &entry(Swatch::Line, colour, ""));
-        let text = format!("rank {rank}: {}", rank_peak(view, rank));
-        picture.text(text, (x + 20.0, y), SMALL, Across::Left, INK);
-        y += row;
-    }
-}
-
-fn rank_peak(view: &StepView, rank: usize) -> String {
-    let peak = view.summary.ranks.get(rank).map_or(Bytes::ZERO, |outcome| outcome.peak.bytes);
-    bytes_short(peak)
-}
-
-/// The colours of all ranks as one bar, named at its ends.
-fn draw_scale(picture: &mut Picture, [left, top, right, bottom]: [f64; 4], view: &StepView, curves: usize) {
-    const BANDS: usize = 60;
-    let edge = |band: usize| top + (bottom - top) * band as f64 / BANDS as f64;
-    for band in 0..BANDS {
-        // The scale of `of_line`.
-        let colour = on_scale(0.9 * band as f64 / (BANDS - 1) as f64);
-        picture.fill([left, edge(band), right, edge(band + 1)], colour);
-    }
-    for (rank, y) in [(0, top + 6.0), (curves.saturating_sub(1), bottom - 6.0)] {
-        let text = format!("rank {}: {}", Rank(rank as u16), rank_peak(view, rank));
-        picture.text(text, (right + 6.0, y), SMALL, Across::Left, INK);
-    }
+    let ranks = view.summary.ranks.iter().take(curves).enumerate();
+    let entries: Vec<_> = ranks
+        .map(|(rank, outcome)| {
+            let name = format!("rank {rank}: {}", bytes_short(outcome.peak.bytes));
+            entry(Swatch::Line, of_line(rank, curves), name)
+        })
+        .collect();
+    side_legend(picture, (left, top), bottom, &entries);
 }
 
 #[cfg(test)]
@@ -199,6 +173,7 @@ mod tests {
     use crate::layout_tests::{check_layout, words};
     use crate::picture::Shape;
     use crate::testing::Sample;
+    use pipestep_engine::Bytes;
 
     fn draw(samples: &[Sample]) -> Picture {
         let panels: Vec<_> = samples.iter().map(|s| (s.view(), s.outcome.curves.as_slice())).collect();

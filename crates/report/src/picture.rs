@@ -7,7 +7,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::font::{FAMILY, load_font, text_width};
+use crate::font::{FAMILY, load_font};
 use crate::theme::Colour;
 
 /// Device pixels per point: text and bars stay sharp on dense screens and in print.
@@ -254,10 +254,11 @@ fn draw_shape<B: DrawingBackend>(
     done.map_err(draw_error)
 }
 
+#[cfg(test)]
 impl Text {
     /// The box that the text covers: left, top, right, bottom.
     pub(crate) fn extent(&self) -> [f64; 4] {
-        let (long, thick) = (text_width(&self.words, self.size), self.size * 0.8);
+        let (long, thick) = (crate::font::text_width(&self.words, self.size), self.size * 0.8);
         let (x, y) = self.at;
         if self.upwards {
             return [x - thick / 2.0, y - long / 2.0, x + thick / 2.0, y + long / 2.0];

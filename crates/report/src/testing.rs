@@ -1,8 +1,8 @@
 //! Steps for this crate's tests: the headline's costs under any schedule of the registry and any shape.
 
 use pipestep_engine::{Bytes, Duration};
-use pipestep_schedule::{Options, Shape, Weights};
-use pipestep_step::{Costs, Inputs, Message, Outcome, RankCost, StageCost, simulate};
+use pipestep_schedule::{Op, Options, Orders, Placement, Plan, Shape, Weights};
+use pipestep_step::{Costs, Inputs, Links, Message, Outcome, RankCost, StageCost, simulate};
 
 use crate::{Labels, StepView};
 
@@ -24,17 +24,60 @@ impl Sample {
     }
 
     /// The same with everything `factor` times as long.
-    pub(crate) fn stretched(schedule: &str, [ranks, chunks, micro_batches]: [u64; 3], factor: u64) -> Self {
+    pub(crate) fn stretched(schedule: &str, shape: [u64; 3], factor: u64) -> Self {
+        Self::with(schedule, shape, |shape| costs(shape, MS * factor), Links::Directional)
+    }
+
+    /// Unlimited links on which a message takes longer than an operation.
+    pub(crate) fn unlimited(schedule: &str, shape: [u64; 3]) -> Self {
+        let slow = |shape: &Shape| {
+            let mut costs = costs(shape, MS);
+            for stage in &mut costs.stages {
+                stage.activation.time = Duration::from_nanos(35 * MS);
+            }
+            costs
+        };
+        Self::with(schedule, shape, slow, Links::Unlimited)
+    }
+
+    /// A handmade order on one stage a rank, with an overlapped pair of 30 ms.
+    pub(crate) fn ordered(micro_batches: u64, lists: &[&str]) -> Self {
+        let shape = Shape::new(lists.len() as u64, 1, micro_batches, Placement::Loop).unwrap();
+        let op = |text: &str| match text.strip_suffix('+') {
+            Some(first) => first.parse::<Op>().unwrap().joined(),
+            None => text.parse().unwrap(),
+        };
+        let orders = Orders::from_lists(lists.iter().map(|list| list.split(' ').map(op)));
+        let mut costs = costs(&shape, MS);
+        for rank in &mut costs.ranks {
+            rank.overlapped_pair = Some(Duration::from_nanos(30 * MS));
+        }
+        let inputs = Inputs::new(shape, costs).unwrap();
+        Self::run("by hand", &inputs, Plan::Fixed(orders))
+    }
+
+    fn with(
+        schedule: &str,
+        [ranks, chunks, micro_batches]: [u64; 3],
+        costs: impl Fn(&Shape) -> Costs,
+        links: Links,
+    ) -> Self {
         let found = pipestep_schedule::find(schedule).expect("a schedule of the registry");
         let shape = Shape::new(ranks, chunks, micro_batches, found.entry().placement).unwrap();
         let plan = found.plan(&shape, &Weights::unit(&shape), &Options::default()).unwrap();
-        let inputs = Inputs::new(shape.clone(), costs(&shape, MS * factor)).unwrap();
+        let costs = costs(&shape);
+        let mut inputs = Inputs::new(shape, costs).unwrap();
+        inputs.links = links;
+        Self::run(schedule, &inputs, plan)
+    }
+
+    fn run(schedule: &str, inputs: &Inputs, plan: Plan) -> Self {
         let labels = Labels {
             name: "Qwen3-8B, 128 tokens".into(),
             schedule: schedule.into(),
             budget: Some(Bytes::new(1_000_000_000)),
         };
-        Self { labels, shape, outcome: simulate(&inputs, plan).unwrap() }
+        Self { labels, shape: inputs.shape().clone(), outcome: simulate(inputs, plan).unwrap() }
     }
 
     pub(crate) fn view(&self) -> StepView<'_> {

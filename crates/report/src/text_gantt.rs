@@ -246,7 +246,7 @@ rank 1 ...........F0--------B0------------------F1--------B1------------------..
             let end = start + text[start..].find('m').unwrap();
             text.replace_range(start..=end, "");
         }
-        let letters = |text: &str| text.chars().filter(|c| c.is_ascii_alphanumeric()).collect::<String>();
+        let letters = |text: &str| text.chars().filter(char::is_ascii_alphanumeric).collect::<String>();
         assert_eq!(letters(&text), letters(&plain(&sample, 120)));
     }
 
@@ -254,5 +254,15 @@ rank 1 ...........F0--------B0------------------F1--------B1------------------..
     fn very_many_ranks_are_sampled() {
         let text = plain(&Sample::new("fill-drain", 200, 1, 2), 80);
         assert!(text.lines().count() <= RANKS_DRAWN + 2 && text.contains("one rank in 4 of 200"), "{text}");
+    }
+
+    #[test]
+    fn split_backwards_and_overlapped_pairs_are_drawn() {
+        let text = plain(&Sample::ordered(2, &["0F0 0F1+ 0I0 0W0 0B1"]), 90);
+        let expected = "\
+rank 0 F0--------F1&I0-------------------------W0--------B1------------------U
+       |0                  |20 ms              |40 ms              |60 ms
+";
+        assert_eq!(text, expected, "\n{text}");
     }
 }
