@@ -266,8 +266,8 @@ impl<R: Recorder> Rounds<'_, R> {
         Err(RlError::NoProgress {
             resolved: self.resolved,
             reason: format!(
-                "{} were interrupted, {} not kept, {} too old for an update",
-                counts.interrupted, counts.filtered, counts.stale
+                "{} were interrupted, {} not kept, {} too old for an update, and engines failed {} times",
+                counts.interrupted, counts.filtered, counts.stale, counts.engine_failures
             ),
         })
     }
@@ -298,7 +298,8 @@ impl<R: Recorder> Rounds<'_, R> {
             None => self.fresh > 0,
             Some(rule) => {
                 let window = u64::from(self.inputs.batch) * u64::from(rule.sync_every);
-                let bound = window * (u64::from(self.weights.syncs) + 1) + rule.staleness.floor_of(window);
+                let batches = u64::from(self.weights.syncs) + 1;
+                let bound = window.saturating_mul(batches).saturating_add(rule.staleness.floor_of(window));
                 self.launched < bound
             }
         }

@@ -64,11 +64,11 @@ pub enum RlError {
         waiting: String,
     },
     /// Samples are made and thrown away without end.
-    #[error("no update after {resolved} further samples: {reason}")]
+    #[error("no update while {resolved} samples were thrown away: {reason}")]
     NoProgress {
-        /// Samples that ended one way or another since the last update.
+        /// Samples thrown away since the last update, failures of engines included.
         resolved: u64,
-        /// Where they went.
+        /// Where they went, since the start.
         reason: String,
     },
     /// An order of loads and releases that contradicts itself.

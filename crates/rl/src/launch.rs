@@ -105,8 +105,13 @@ impl<R: Recorder> Rounds<'_, R> {
         let cache_lost = std::mem::take(&mut self.fleet.engines[engine as usize].cache_lost);
         for ticket in waiting {
             if self.responses.get(ticket).is_some() {
-                self.responses.at(ticket.place).needs_prefill |= cache_lost;
+                let response = self.responses.at(ticket.place);
+                response.needs_prefill |= cache_lost;
+                let spared = std::mem::take(&mut response.spared);
                 self.start(now, ticket, queue)?;
+                if spared {
+                    self.expose(now, ticket, queue)?;
+                }
             }
         }
         Ok(())
@@ -162,6 +167,7 @@ impl<R: Recorder> Rounds<'_, R> {
             response.begun = false;
         }
         response.needs_prefill = true;
+        response.spared = false;
         response.stage = Stage::Waiting;
         let ticket = self.responses.renew(place);
         self.pending.push_back(ticket);
@@ -196,19 +202,15 @@ impl<R: Recorder> Rounds<'_, R> {
         Ok(())
     }
 
-    /// A response is interrupted and thrown away. If its engine stands still nothing runs that could be:
-    /// another time is drawn (the exponential has no memory).
-    pub(crate) fn interrupted(
-        &mut self,
-        now: Time,
-        ticket: Ticket,
-        queue: &mut Queue,
-    ) -> Result<(), RlError> {
+    /// A response is interrupted and thrown away. One that stands still is spared, and another time drawn
+    /// when it goes on (the exponential has no memory).
+    pub(crate) fn interrupted(&mut self, now: Time, ticket: Ticket) -> Result<(), RlError> {
         let Some(response) = self.responses.get(ticket).copied() else {
             return Ok(());
         };
-        if self.fleet.engines[response.engine as usize].halted() {
-            self.expose(now, ticket, queue)?;
+        let halted = self.fleet.engines[response.engine as usize].halted();
+        if halted && response.stage == Stage::Joining {
+            self.responses.at(ticket.place).spared = true;
             return Ok(());
         }
         let alone = response.rival == ticket.place;

@@ -104,7 +104,7 @@ pub use inputs::{
 pub use memory::{ColocatedMemory, HeldIn, MemoryItem, MemoryMove, MemoryOutcome, SwitchOrder, SwitchPlan};
 pub use outcome::{Cost, Counts, RlOutcome, Round, Split, StageUse, Tail};
 pub use record::{Row, Span, SpanKind, StintEnd};
-pub use sensitivity::{Gain, Sensitivity, Stage, sensitivity, sped_up};
+pub use sensitivity::{Gain, Sensitivity, Stage, sensitivity, sped_up, turning_point};
 pub use simulate::{simulate, simulate_recorded};
 pub use stages::{
     FanOut, Payload, Rollout, ScorerKind, ScoringPool, ScoringTime, SyncContent, SyncStyle, SyncTime,

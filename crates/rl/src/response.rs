@@ -41,6 +41,8 @@ pub(crate) struct Response {
     pub(crate) begun: bool,
     /// Whether keys and values must be computed before it decodes.
     pub(crate) needs_prefill: bool,
+    /// Whether its interruption is not scheduled, because it fell into a time of standing still.
+    pub(crate) spared: bool,
     /// Updates in the weights of its first token.
     pub(crate) version: u32,
     /// When it was first given a slot.
@@ -85,6 +87,7 @@ impl Responses {
             done: 0,
             begun: false,
             needs_prefill: true,
+            spared: false,
             version: 0,
             launched: Time::MAX,
             stint: Time::MAX,

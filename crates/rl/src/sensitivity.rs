@@ -115,3 +115,34 @@ pub fn sped_up(inputs: &RlInputs, stage: Stage, factor: Fraction) -> Result<RlIn
         speed.times(factor).ok_or_else(|| refuse(format!("the speed of `{name}` has too many digits")))?;
     Ok(changed)
 }
+
+/// At which speed of `stage` (at most as given) it limits the rounds: the highest found at which doubling it
+/// gains more than doubling any other stage. `None` if it limits already, or not even at 1/64 of its speed.
+///
+/// Found by halving, to 1/256 of the speed as given, on the assumption that a stage that limits still does
+/// when it is slower. Every probe simulates once for each stage.
+///
+/// # Errors
+/// As for [`sensitivity`].
+pub fn turning_point(inputs: &RlInputs, stage: Stage) -> Result<Option<Fraction>, RlError> {
+    let at = |steps: u32| {
+        let factor = Fraction::new(steps, TURNING_STEPS).unwrap_or(Fraction::ONE);
+        let found = sensitivity(&sped_up(inputs, stage, factor)?)?;
+        Ok::<bool, RlError>(found.bottleneck == Some(stage.name(inputs)))
+    };
+    let (mut limits, mut does_not) = (TURNING_STEPS / 64, TURNING_STEPS);
+    if at(does_not)? || !at(limits)? {
+        return Ok(None);
+    }
+    while does_not - limits > 1 {
+        let middle = limits.midpoint(does_not);
+        if at(middle)? {
+            limits = middle;
+        } else {
+            does_not = middle;
+        }
+    }
+    Ok(Fraction::new(limits, TURNING_STEPS))
+}
+
+const TURNING_STEPS: u32 = 256;

@@ -24,7 +24,8 @@ pub struct Rollout {
     /// Tokens of a prompt.
     pub prompt_tokens: u64,
     /// Time per token of the prompt (and, when keys and values are recomputed, of the response so far)
-    /// before a response decodes. Its slot is taken; the others go on.
+    /// before a response decodes. Its slot is taken; the others go on. A prefill under way when its engine
+    /// stands still ends when it would have.
     pub prefill_per_token: Duration,
     /// Further time to take up a response that was cut and lost its keys and values.
     pub resume: Duration,

@@ -112,9 +112,9 @@ impl Tally {
         for sample in samples {
             let time = sample.finished.since(sample.launched).as_nanos();
             batch.0 += 1;
-            batch.1 += sample.tokens;
+            batch.1 = u64::saturating_add(batch.1, sample.tokens);
             batch.2 = sample.tokens.max(batch.2);
-            batch.3 += time;
+            batch.3 = u64::saturating_add(batch.3, time);
             batch.4 = time.max(batch.4);
             if self.measures() {
                 let age = trained.saturating_sub(sample.version) as usize;

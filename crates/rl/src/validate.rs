@@ -9,7 +9,9 @@ use crate::stages::{ScoringTime, SyncStyle, SyncTime, TokenTime, UpdateTime};
 use crate::{RlError, RlInputs};
 
 /// The most of anything that is counted one by one.
-const MOST: u32 = 1 << 24;
+const MOST: u32 = 1 << 22;
+/// The most servers of one stage: each has its own state.
+const MOST_SERVERS: u32 = 1 << 20;
 
 /// Checks everything.
 pub(crate) fn validate(inputs: &RlInputs) -> Result<(), RlError> {
@@ -57,10 +59,12 @@ fn counts(inputs: &RlInputs) -> Result<(), RlError> {
     at_most("`launch`", u64::from(inputs.launch), u64::from(MOST))?;
     let slots = u64::from(inputs.rollout.engines) * u64::from(inputs.rollout.slots);
     at_most("`engines` x `slots`", slots, u64::from(MOST))?;
+    at_most("`engines`", u64::from(inputs.rollout.engines), u64::from(MOST_SERVERS))?;
     at_most("the number of scoring pools", inputs.scoring.len() as u64, 255)?;
     for pool in &inputs.scoring {
         let what = format!("workers of scoring pool `{}`", pool.name);
-        at_least_one(what, pool.workers, "no sample is ever scored")?;
+        at_least_one(what.as_str(), pool.workers, "no sample is ever scored")?;
+        at_most(what, u64::from(pool.workers), u64::from(MOST_SERVERS))?;
     }
     Ok(())
 }

@@ -149,17 +149,30 @@ pub(crate) struct Random {
     pub(crate) failures: Vec<ChaCha12Rng>,
 }
 
+impl Random {
+    fn new(inputs: &RlInputs) -> Self {
+        let streams = Streams::new(inputs.seed);
+        let failing = match inputs.faults.random_engine_failures {
+            Some(_) => inputs.rollout.engines,
+            None => 0,
+        };
+        Self {
+            lengths: streams.stream("response lengths", 0),
+            keep: streams.stream("keep", 0),
+            interruptions: streams.stream("interruptions", 0),
+            failures: (0..failing)
+                .map(|engine| streams.stream("engine failures", u64::from(engine)))
+                .collect(),
+        }
+    }
+}
+
 pub(crate) type Queue = HeapQueue<Event>;
 
 impl<'a, R: Recorder> Rounds<'a, R> {
     /// A world at time zero; the inputs have been checked.
     pub(crate) fn new(inputs: &'a RlInputs, record: R) -> Result<Self, RlError> {
         let rollout = &inputs.rollout;
-        let streams = Streams::new(inputs.seed);
-        let failing = match inputs.faults.random_engine_failures {
-            Some(_) => rollout.engines,
-            None => 0,
-        };
         Ok(Self {
             inputs,
             costs: Costs::new(inputs)?,
@@ -170,14 +183,7 @@ impl<'a, R: Recorder> Rounds<'a, R> {
             pools: inputs.scoring.iter().map(|pool| Pool::new(pool.workers)).collect(),
             trainer: Trainer::new(inputs.batch, inputs.update.mini_steps),
             weights: WeightMove::default(),
-            random: Random {
-                lengths: streams.stream("response lengths", 0),
-                keep: streams.stream("keep", 0),
-                interruptions: streams.stream("interruptions", 0),
-                failures: (0..failing)
-                    .map(|engine| streams.stream("engine failures", u64::from(engine)))
-                    .collect(),
-            },
+            random: Random::new(inputs),
             pending: VecDeque::new(),
             just_ended: Vec::new(),
             gate: Vec::new(),
@@ -241,7 +247,7 @@ impl<R: Recorder> World<Queue> for Rounds<'_, R> {
             Event::Opens => self.open_round(now, queue)?,
             Event::Look { engine, epoch } => self.look(now, engine, epoch),
             Event::Prefilled(ticket) => self.prefilled(ticket),
-            Event::Interrupted(ticket) => self.interrupted(now, ticket, queue)?,
+            Event::Interrupted(ticket) => self.interrupted(now, ticket)?,
             Event::Scored { pool, worker, epoch } => self.scored_by(now, pool, worker, epoch)?,
             Event::HandedOver { parts, era } if era == self.era => self.trainer.handed += parts,
             Event::StepDone { era } if era == self.era => self.step_done(now),

@@ -93,6 +93,17 @@ fn the_verifier_is_the_bottleneck_and_doubling_it_gives_eight() {
     }
 }
 
+#[test]
+fn the_learner_limits_once_it_is_slow_enough() {
+    let given = serde_json::json!(
+        { "generate_per_s": 12, "verify_per_s": 6, "learn_per_s": 8, "retained": "3/4" }
+    );
+    // It is fed 4.5 a second of the 8 it could learn: it limits below 0.5625 of its speed.
+    let found = turning_point(&rates(&given), Stage::Update).unwrap().unwrap();
+    assert!((0.5..0.5625).contains(&found.as_f64()), "{found}");
+    assert_eq!(turning_point(&rates(&given), Stage::Scoring(0)).unwrap(), None, "it limits already");
+}
+
 /// The isolated stages of a batch one after the other: prefill, decode, verification, reference and teacher
 /// passes with the update, weight sync.
 #[test]
@@ -135,6 +146,46 @@ fn a_batch_alone_takes_the_sum_of_its_isolated_stages() {
         // Each of the seven stages is rounded to a nanosecond; none can be shorter than one.
         assert!(off <= 4 * lower, "{}: {:?}", case["id"], outcome.round);
     }
+}
+
+/// Pools that work side by side: a batch every time the busiest of them can serve one.
+#[test]
+fn overlapped_pools_reach_the_lower_bound_of_the_interval() {
+    let mut checked = 0;
+    for case in cases("supply_cases") {
+        if !case["scenario"]["pools"].is_null() {
+            continue;
+        }
+        let pools = &case["expect"]["pool_service_ns"];
+        let service = |pool: &str, shares: u64| {
+            let (upper, lower) = rational(&pools[pool]);
+            let lower = lower * i128::from(shares);
+            nanos(u64::try_from((upper + lower / 2) / lower).unwrap())
+        };
+        let generated = whole(&case["expect"]["work"]["generated"]);
+        let accepted = u32::try_from(whole(&case["expect"]["work"]["accepted"])).unwrap();
+        let mut inputs = plain(asynchronous(9, InFlight::Drain), accepted, Shape::Fixed(1));
+        inputs.rollout.slots = u32::try_from(generated).unwrap();
+        inputs.rollout.token_time =
+            TokenTime::Linear { base: service("actor", 1), per_response: Duration::ZERO };
+        inputs.scoring = vec![
+            pool("reference", 1, service("reference", generated)),
+            pool("teacher", 1, service("teacher", generated)),
+            pool("verifier", 8, Duration::from_nanos(SECOND / 20)),
+        ];
+        if u64::from(accepted) < generated {
+            inputs.keep = Keep::Evenly(Fraction::new(accepted, generated as u32).unwrap());
+        }
+        inputs.update.time = UpdateTime::Fixed(service("learner", 1));
+        inputs.sync.style = SyncStyle::Staggered;
+        (inputs.warmup, inputs.rounds) = (20, 20);
+        let outcome = simulate(&inputs).unwrap();
+        let (upper, lower) = rational(&case["expect"]["pipeline_interval_lower_ns"]);
+        let off = (i128::from(outcome.round.as_nanos()) * lower - upper).abs();
+        assert!(off <= 2 * lower, "{}: {:?}", case["id"], outcome.round);
+        checked += 1;
+    }
+    assert!(checked >= 6);
 }
 
 #[test]

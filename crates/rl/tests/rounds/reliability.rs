@@ -113,3 +113,25 @@ fn the_staleness_bound_is_the_published_quota() {
         assert_eq!(counts.launched as f64, row["quota"].as_f64().unwrap(), "{row}");
     }
 }
+
+/// What the columns of a published one-step-off run imply for a step, without what they leave out.
+#[test]
+fn the_columns_of_one_step_off_imply_its_step() {
+    let published = rounds()["verl_one_step_off"].clone();
+    let rows = published["rows"].as_array().unwrap();
+    for derived in published["derived"].as_array().unwrap() {
+        let row = rows
+            .iter()
+            .find(|row| row["mode"] == "one step off" && row["engine"] == derived["engine"])
+            .unwrap();
+        let time = |key: &str| whole(&row[key]);
+        let mut inputs = cycle(Mode::OneStepOff, time("generate_sequences_s"), time("update_s"), 0);
+        inputs.update.prepare = seconds(time("old_log_prob_s"));
+        let outcome = simulate(&inputs).unwrap();
+        assert_eq!(outcome.round, seconds(whole(&derived["model_step_s"])), "{row}");
+        assert_eq!(
+            time("step_s") - outcome.round.as_nanos() / SECOND,
+            whole(&derived["residual_over_model_s"])
+        );
+    }
+}
