@@ -100,6 +100,14 @@ pub enum InputError {
         "nothing notices slow ranks: give `stragglers.threshold` and `stragglers.window`, or `wait` or `drop`"
     )]
     NoDetection,
+    /// A sample that fits into no pack.
+    #[error("a sample of {tokens} tokens does not fit into a pack of {pack}")]
+    SampleTooLong {
+        /// The longest sample.
+        tokens: u64,
+        /// A pack.
+        pack: u64,
+    },
     /// A list that must not be empty.
     #[error("`{what}` is empty, expected at least one entry")]
     Empty {

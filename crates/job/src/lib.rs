@@ -53,6 +53,7 @@ mod replicas;
 mod spread;
 mod storage;
 mod stragglers;
+mod supply;
 mod warning;
 mod world;
 
@@ -71,5 +72,6 @@ pub use replicas::{Estimate, PERCENTILES, RunsSummary};
 pub use spread::Spread;
 pub use storage::{STORAGE_PRESETS, StoragePreset, storage_preset};
 pub use stragglers::{Jitter, Ranks, Response, SlowDetection, SlowRanks, SlowWindow, Stragglers};
+pub use supply::{Sample, Supply, SupplyCheckpoints, SupplyOutcome, supply};
 pub use warning::Warning;
 pub use world::simulate;

@@ -5,6 +5,7 @@
 mod checkpoints;
 mod faults;
 mod formulas;
+mod input;
 mod random;
 mod stragglers;
 mod support;
