@@ -11,10 +11,10 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use criterion::{BatchSize, Criterion, Throughput};
-use pipestep::engine::{Bytes, Duration, NoCurve, NoRecord, Peak, Timeline};
+use pipestep::engine::{Bytes, Changes, Duration, NoCurve, NoRecord, Peak, Timeline};
 use pipestep::schedule::{Kind, Options, Orders, Plan, Rank, Shape, find};
 use pipestep::step::{
-    ACCOUNTS, Costs, Dataflow, FifoStep, Inputs, MemoryCurve, Message, MessageMode, RankCost, StageCost,
+    ACCOUNTS, Costs, Dataflow, FifoStep, Inputs, Message, MessageLog, MessageMode, RankCost, StageCost,
     memory, run_orders,
 };
 
@@ -39,13 +39,7 @@ impl Case {
         let orders = build_orders(&inputs, chunks);
         let events = orders.all().len() as u64 + 2 * shape.messages();
         let floor = Floor::new(&inputs, &orders);
-        Self {
-            name: format!("p{ranks} m{micro_batches} v{chunks}"),
-            inputs,
-            orders,
-            events,
-            floor,
-        }
+        Self { name: format!("p{ranks} m{micro_batches} v{chunks}"), inputs, orders, events, floor }
     }
 }
 
@@ -66,9 +60,7 @@ fn build_orders(inputs: &Inputs, chunks: u64) -> Orders {
 fn costs(shape: &Shape, chunks: u64) -> Costs {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut jitter = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % 100_000
     };
     let mut time = |base: u64| Duration::from_nanos(base + jitter());
@@ -78,21 +70,11 @@ fn costs(shape: &Shape, chunks: u64) -> Costs {
         input_gradient: time(10_000_000 / chunks),
         layers: 1,
         saved: Bytes::new(12_000_000 / chunks),
-        activation: Message {
-            time: time(1_200_000),
-            bytes: Bytes::new(1_000_000),
-        },
-        gradient: Message {
-            time: time(1_300_000),
-            bytes: Bytes::new(2_000_000),
-        },
+        activation: Message { time: time(1_200_000), bytes: Bytes::new(1_000_000) },
+        gradient: Message { time: time(1_300_000), bytes: Bytes::new(2_000_000) },
         ..StageCost::default()
     });
-    Costs {
-        stages: stages.collect(),
-        ranks: vec![RankCost::default(); shape.ranks()],
-        ..Costs::default()
-    }
+    Costs { stages: stages.collect(), ranks: vec![RankCost::default(); shape.ranks()], ..Costs::default() }
 }
 
 /// The floor: a topological order of operations over flat arrays.
@@ -132,19 +114,9 @@ impl Floor {
             let s = pipestep::schedule::Stage(stage as u16);
             let (cost, rank) = (&costs.stages[stage as usize], shape.rank_of(s));
             let (duration, sent, from, to) = if gradient == 0 {
-                (
-                    cost.forward,
-                    cost.activation.time,
-                    shape.previous(s),
-                    shape.next(s),
-                )
+                (cost.forward, cost.activation.time, shape.previous(s), shape.next(s))
             } else {
-                (
-                    cost.backward,
-                    cost.gradient.time,
-                    shape.next(s),
-                    shape.previous(s),
-                )
+                (cost.backward, cost.gradient.time, shape.next(s), shape.previous(s))
             };
             FloorRow {
                 duration: duration.as_nanos(),
@@ -158,30 +130,18 @@ impl Floor {
                 }),
             }
         };
-        let rows = (0..2)
-            .flat_map(|g| (0..stages).map(move |s| (g, s)))
-            .map(|(g, s)| row(g, s))
-            .collect();
+        let rows = (0..2).flat_map(|g| (0..stages).map(move |s| (g, s))).map(|(g, s)| row(g, s)).collect();
         let mut ops = Timeline::new(orders.all().len());
-        let mut sent = Timeline::new(orders.all().len());
-        run_orders(inputs, orders, MessageMode::Folded, &mut ops, &mut sent).expect("the orders run");
+        run_orders(inputs, orders, MessageMode::Folded, &mut ops, &mut NoRecord).expect("the orders run");
         let mut by_start: Vec<usize> = (0..orders.all().len()).collect();
         by_start.sort_by_key(|&place| (ops.get(place).start, place));
         let step = |place: usize| {
             let op = orders.all()[place];
             let gradient = u16::from(op.kind != Kind::Forward);
-            FloorStep {
-                row: gradient * stages as u16 + op.stage.0,
-                micro_batch: op.micro_batch.0 as u16,
-            }
+            FloorStep { row: gradient * stages as u16 + op.stage.0, micro_batch: op.micro_batch.0 as u16 }
         };
         let steps = by_start.into_iter().map(step).collect();
-        Self {
-            steps,
-            rows,
-            slots: (2 * m + 2 * stages * m) as usize,
-            ranks: shape.ranks(),
-        }
+        Self { steps, rows, slots: (2 * m + 2 * stages * m) as usize, ranks: shape.ranks() }
     }
 
     /// The makespan.
@@ -233,10 +193,7 @@ fn variants() -> Vec<Variant> {
         (Recorded::default(), Recorded::default(), Recorded::default());
     vec![
         ("floor", Box::new(move |case| case.floor.run(&mut floor))),
-        (
-            "dataflow, times",
-            Box::new(move |case| dataflow(&mut pass, case, &case.orders)),
-        ),
+        ("dataflow, times", Box::new(move |case| dataflow(&mut pass, case, &case.orders))),
         (
             "dataflow, order built",
             Box::new(move |case| {
@@ -244,10 +201,7 @@ fn variants() -> Vec<Variant> {
                 dataflow(&mut built, case, &build_orders(&case.inputs, chunks))
             }),
         ),
-        (
-            "dataflow, exact peaks",
-            Box::new(move |case| dataflow_peaks(&mut peaks, &mut peak_spans, case)),
-        ),
+        ("dataflow, exact peaks", Box::new(move |case| dataflow_peaks(&mut peaks, &mut peak_spans, case))),
         (
             "events, times",
             Box::new(|case| {
@@ -256,14 +210,8 @@ fn variants() -> Vec<Variant> {
                 times.expect("the orders run").makespan.as_nanos()
             }),
         ),
-        (
-            "events, spans",
-            Box::new(move |case| event_record(&mut spans, case)),
-        ),
-        (
-            "events, spans and memory",
-            Box::new(move |case| event_curves(&mut curves, case)),
-        ),
+        ("events, spans", Box::new(move |case| event_record(&mut spans, case))),
+        ("events, spans and memory", Box::new(move |case| event_curves(&mut curves, case))),
         (
             "events, messages as events",
             Box::new(|case| {
@@ -277,19 +225,14 @@ fn variants() -> Vec<Variant> {
 
 fn dataflow(pass: &mut Dataflow, case: &Case, orders: &Orders) -> u64 {
     let step = FifoStep::new(&case.inputs).expect("directional links, first come first served");
-    pass.run(step, orders, &mut NoRecord, &mut NoRecord)
-        .expect("the orders run")
-        .makespan
-        .as_nanos()
+    pass.run(step, orders, &mut NoRecord, &mut NoRecord).expect("the orders run").makespan.as_nanos()
 }
 
 fn dataflow_peaks(pass: &mut Dataflow, record: &mut Recorded, case: &Case) -> u64 {
     let step = FifoStep::new(&case.inputs).expect("directional links, first come first served");
     record.reset(case);
     let Recorded { ops, messages } = record;
-    let times = pass
-        .run(step, &case.orders, ops, messages)
-        .expect("the orders run");
+    let times = pass.run(step, &case.orders, ops, messages).expect("the orders run");
     let read: Vec<(Peak<ACCOUNTS>, NoCurve)> =
         memory(&case.inputs, &case.orders, ops, messages).expect("ledgers balance");
     black_box(&read);
@@ -300,13 +243,13 @@ fn dataflow_peaks(pass: &mut Dataflow, record: &mut Recorded, case: &Case) -> u6
 #[derive(Default)]
 struct Recorded {
     ops: Timeline,
-    messages: Timeline,
+    messages: MessageLog,
 }
 
 impl Recorded {
     fn reset(&mut self, case: &Case) {
         self.ops.reset(case.orders.all().len());
-        self.messages.reset(case.orders.all().len());
+        self.messages.clear();
     }
 }
 
@@ -320,7 +263,7 @@ fn event_record(record: &mut Recorded, case: &Case) -> u64 {
 fn event_curves(record: &mut Recorded, case: &Case) -> u64 {
     let makespan = event_record(record, case);
     let Recorded { ops, messages } = record;
-    let read: Vec<(Peak<ACCOUNTS>, MemoryCurve)> =
+    let read: Vec<(Peak<ACCOUNTS>, Changes<ACCOUNTS>)> =
         memory(&case.inputs, &case.orders, ops, messages).expect("ledgers balance");
     black_box(&read);
     makespan
@@ -357,10 +300,7 @@ fn print_ratios() {
             .collect();
         println!("{} ({} events)", case.name, case.events);
         for ((name, _), nanos) in variants.iter().zip(&medians) {
-            println!(
-                "  {name:28} {nanos:7.2} ns/event  {:6.2} x floor",
-                nanos / medians[0]
-            );
+            println!("  {name:28} {nanos:7.2} ns/event  {:6.2} x floor", nanos / medians[0]);
         }
     }
 }
@@ -369,9 +309,7 @@ fn criterion_benches(criterion: &mut Criterion) {
     for size in SIZES {
         let case = Case::new(size);
         let mut group = criterion.benchmark_group(&case.name);
-        group
-            .throughput(Throughput::Elements(case.events))
-            .sample_size(10);
+        group.throughput(Throughput::Elements(case.events)).sample_size(10);
         for (name, mut run) in variants() {
             group.bench_function(name, |bencher| {
                 bencher.iter_batched(|| (), |()| run(&case), BatchSize::PerIteration)

@@ -38,11 +38,7 @@ impl Bytes {
     pub const fn plus(self, other: Self) -> Result<Self, Overflow> {
         match self.0.checked_add(other.0) {
             Some(count) => Ok(Self(count)),
-            None => Err(Overflow {
-                what: "bytes",
-                left: self.0,
-                right: other.0,
-            }),
+            None => Err(Overflow { what: "bytes", left: self.0, right: other.0 }),
         }
     }
 
@@ -53,11 +49,7 @@ impl Bytes {
     pub const fn times(self, count: u64) -> Result<Self, Overflow> {
         match self.0.checked_mul(count) {
             Some(count) => Ok(Self(count)),
-            None => Err(Overflow {
-                what: "bytes",
-                left: self.0,
-                right: count,
-            }),
+            None => Err(Overflow { what: "bytes", left: self.0, right: count }),
         }
     }
 }
@@ -66,11 +58,7 @@ impl Rate {
     /// `bytes` in every `per_nanos` nanoseconds; `None` if either is zero (a transfer would never end, or
     /// take no time at all).
     pub const fn new(bytes: u64, per_nanos: u64) -> Option<Self> {
-        if bytes == 0 || per_nanos == 0 {
-            None
-        } else {
-            Some(Self { bytes, per_nanos })
-        }
+        if bytes == 0 || per_nanos == 0 { None } else { Some(Self { bytes, per_nanos }) }
     }
 
     /// `bytes` every second.
@@ -96,11 +84,7 @@ impl Rate {
         let scaled = amount.0 as u128 * self.per_nanos as u128;
         let nanos = round_half_even(scaled, self.bytes as u128);
         if nanos > u64::MAX as u128 {
-            return Err(Overflow {
-                what: "time in ns",
-                left: amount.0,
-                right: self.per_nanos,
-            });
+            return Err(Overflow { what: "time in ns", left: amount.0, right: self.per_nanos });
         }
         Ok(Duration::from_nanos(nanos as u64))
     }
@@ -115,22 +99,14 @@ impl Rate {
 const fn round_half_even(numerator: u128, denominator: u128) -> u128 {
     let (quotient, rest) = (numerator / denominator, numerator % denominator);
     let half = denominator - rest;
-    if rest > half || (rest == half && quotient % 2 == 1) {
-        quotient + 1
-    } else {
-        quotient
-    }
+    if rest > half || (rest == half && quotient % 2 == 1) { quotient + 1 } else { quotient }
 }
 
 /// Prints decimal units as the field does: `2.57 GB`, `512 B`.
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const UNITS: [(u64, &str); 4] = [
-            (1_000_000_000_000, "TB"),
-            (1_000_000_000, "GB"),
-            (1_000_000, "MB"),
-            (1_000, "kB"),
-        ];
+        const UNITS: [(u64, &str); 4] =
+            [(1_000_000_000_000, "TB"), (1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
         match UNITS.into_iter().find(|&(size, _)| self.0 >= size) {
             Some((size, unit)) => write!(f, "{:.2} {unit}", self.0 as f64 / size as f64),
             None => write!(f, "{} B", self.0),
@@ -145,10 +121,7 @@ mod tests {
     #[test]
     fn transfers_are_exact_and_round_half_to_even() {
         let slow = Rate::per_second(7_000_000_000).unwrap();
-        assert_eq!(
-            slow.time_for(Bytes::new(112_000_000_000)).unwrap(),
-            Duration::from_nanos(16_000_000_000)
-        );
+        assert_eq!(slow.time_for(Bytes::new(112_000_000_000)).unwrap(), Duration::from_nanos(16_000_000_000));
         let half = Rate::new(2, 1).unwrap();
         assert_eq!(half.time_for(Bytes::new(1)).unwrap().as_nanos(), 0);
         assert_eq!(half.time_for(Bytes::new(3)).unwrap().as_nanos(), 2);

@@ -15,10 +15,7 @@ pub trait Curve<const N: usize> {
     /// The same, with the accounts that were touched at that instant, one bit each.
     #[inline]
     fn instant(&mut self, at: Time, levels: &[i64; N], _touched: u64) {
-        self.level(Level {
-            at,
-            accounts: levels.map(|level| Bytes::new(level.unsigned_abs())),
-        });
+        self.level(Level { at, accounts: levels.map(|level| Bytes::new(level.unsigned_abs())) });
     }
 }
 
@@ -132,10 +129,7 @@ impl<const N: usize, C: Curve<N>> Ledger<N, C> {
             self.finish_instant()?;
             self.now = at;
         }
-        let sums = (
-            self.levels[account].checked_add(delta),
-            self.total.checked_add(delta),
-        );
+        let sums = (self.levels[account].checked_add(delta), self.total.checked_add(delta));
         let (Some(level), Some(total @ ..=LARGEST)) = sums else {
             return Err(LedgerError::TooLarge { at });
         };
@@ -152,11 +146,8 @@ impl<const N: usize, C: Curve<N>> Ledger<N, C> {
     pub fn finish(mut self) -> Result<(Peak<N>, Bytes, C), LedgerError> {
         self.finish_instant()?;
         let bytes = |level: i64| Bytes::new(level.unsigned_abs());
-        let peak = Peak {
-            bytes: bytes(self.highest),
-            at: self.highest_at,
-            accounts: self.at_highest.map(bytes),
-        };
+        let peak =
+            Peak { bytes: bytes(self.highest), at: self.highest_at, accounts: self.at_highest.map(bytes) };
         Ok((peak, bytes(self.total), self.curve))
     }
 
@@ -182,16 +173,8 @@ impl<const N: usize, C: Curve<N>> Ledger<N, C> {
 
     #[cold]
     fn negative(&self) -> LedgerError {
-        let account = self
-            .levels
-            .iter()
-            .position(|&level| level < 0)
-            .expect("some level is negative");
-        LedgerError::Negative {
-            account,
-            level: self.levels[account],
-            at: self.now,
-        }
+        let account = self.levels.iter().position(|&level| level < 0).expect("some level is negative");
+        LedgerError::Negative { account, level: self.levels[account], at: self.now }
     }
 }
 
@@ -203,10 +186,7 @@ impl<const N: usize> Changes<N> {
             for &(_, packed) in instant {
                 accounts[(packed & 63) as usize] = Bytes::new(packed >> 6);
             }
-            Level {
-                at: instant[0].0,
-                accounts,
-            }
+            Level { at: instant[0].0, accounts }
         })
     }
 }
@@ -214,8 +194,7 @@ impl<const N: usize> Changes<N> {
 impl<const N: usize> Curve<N> for Changes<N> {
     fn level(&mut self, level: Level<N>) {
         let all = level.accounts.iter().enumerate();
-        self.packed
-            .extend(all.map(|(account, bytes)| (level.at, bytes.get() << 6 | account as u64)));
+        self.packed.extend(all.map(|(account, bytes)| (level.at, bytes.get() << 6 | account as u64)));
     }
 
     #[inline]
@@ -223,8 +202,7 @@ impl<const N: usize> Curve<N> for Changes<N> {
         while touched != 0 {
             let account = touched.trailing_zeros() as usize & 63;
             touched &= touched - 1;
-            self.packed
-                .push((at, levels[account].unsigned_abs() << 6 | account as u64));
+            self.packed.push((at, levels[account].unsigned_abs() << 6 | account as u64));
         }
     }
 }
@@ -262,11 +240,7 @@ mod tests {
         ledger.change(at(9), 0, -10).unwrap();
         let (peak, left, curve) = ledger.finish().unwrap();
         assert_eq!((peak.bytes, peak.at, left), (Bytes::new(10), at(0), Bytes::ZERO));
-        assert_eq!(
-            curve.len(),
-            2,
-            "nothing changed at 5 that anyone could see: {curve:?}"
-        );
+        assert_eq!(curve.len(), 2, "nothing changed at 5 that anyone could see: {curve:?}");
     }
 
     #[test]
@@ -284,34 +258,22 @@ mod tests {
         ledger.change(at(2), 1, 3).unwrap();
         ledger.change(at(3), 0, -4).unwrap();
         let (peak, left, _) = ledger.finish().unwrap();
-        assert_eq!(
-            peak,
-            Peak {
-                bytes: Bytes::new(7),
-                at: at(2),
-                accounts: [Bytes::new(4), Bytes::new(3)]
-            }
-        );
+        assert_eq!(peak, Peak { bytes: Bytes::new(7), at: at(2), accounts: [Bytes::new(4), Bytes::new(3)] });
         assert_eq!(left, Bytes::new(3));
     }
 
     #[test]
     fn a_curve_of_changes_replays_the_same_levels() {
         let changes = [(1, 0, 4), (1, 1, 2), (2, 1, -2), (2, 1, 2), (5, 0, -4), (7, 1, 9)];
-        let (mut whole, mut compact) = (
-            Ledger::<2, _>::new(Vec::new()),
-            Ledger::<2, _>::new(Changes::default()),
-        );
+        let (mut whole, mut compact) =
+            (Ledger::<2, _>::new(Vec::new()), Ledger::<2, _>::new(Changes::default()));
         for (nanos, account, delta) in changes {
             whole.change(at(nanos), account, delta).unwrap();
             compact.change(at(nanos), account, delta).unwrap();
         }
         let (whole, compact) = (whole.finish().unwrap(), compact.finish().unwrap());
         assert_eq!(whole.0, compact.0);
-        let mut replayed: Vec<Level<2>> = vec![Level {
-            at: at(0),
-            accounts: [Bytes::ZERO; 2],
-        }];
+        let mut replayed: Vec<Level<2>> = vec![Level { at: at(0), accounts: [Bytes::ZERO; 2] }];
         replayed.extend(compact.2.levels());
         replayed.dedup_by_key(|level| level.accounts);
         assert_eq!(replayed, whole.2);
@@ -321,19 +283,10 @@ mod tests {
     fn broken_rules_are_errors() {
         let mut ledger = Ledger::<1, _>::new(NoCurve);
         ledger.change(at(5), 0, -1).unwrap();
-        assert!(matches!(
-            ledger.change(at(4), 0, 1),
-            Err(LedgerError::Backwards { .. })
-        ));
-        assert!(matches!(
-            ledger.change(at(6), 0, 1),
-            Err(LedgerError::Negative { level: -1, .. })
-        ));
+        assert!(matches!(ledger.change(at(4), 0, 1), Err(LedgerError::Backwards { .. })));
+        assert!(matches!(ledger.change(at(6), 0, 1), Err(LedgerError::Negative { level: -1, .. })));
         let mut ledger = Ledger::<1, _>::new(NoCurve);
         ledger.change(at(0), 0, LARGEST).unwrap();
-        assert_eq!(
-            ledger.change(at(0), 0, 1),
-            Err(LedgerError::TooLarge { at: at(0) })
-        );
+        assert_eq!(ledger.change(at(0), 0, 1), Err(LedgerError::TooLarge { at: at(0) }));
     }
 }

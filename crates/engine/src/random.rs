@@ -32,9 +32,8 @@ impl Streams {
 
 /// The 64-bit FNV-1a hash: stable across machines and releases, which the standard hasher is not.
 fn fnv1a(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]
@@ -47,11 +46,7 @@ mod tests {
         let draw = |seed, purpose, index| Streams::new(seed).stream(purpose, index).next_u64();
         let first = draw(1, "failures", 0);
         assert_eq!(first, draw(1, "failures", 0));
-        for other in [
-            draw(2, "failures", 0),
-            draw(1, "jitter", 0),
-            draw(1, "failures", 1),
-        ] {
+        for other in [draw(2, "failures", 0), draw(1, "jitter", 0), draw(1, "failures", 1)] {
             assert_ne!(first, other);
         }
     }

@@ -17,10 +17,7 @@ pub struct Serial<J: Ord> {
 impl<J: Ord> Serial<J> {
     /// A free resource with nobody waiting.
     pub const fn new() -> Self {
-        Self {
-            waiting: BinaryHeap::new(),
-            busy: false,
-        }
+        Self { waiting: BinaryHeap::new(), busy: false }
     }
 
     /// Puts a job in line. Nothing starts yet: see [`Serial::take`].

@@ -29,19 +29,13 @@ struct User<K> {
 impl<K: Copy + PartialEq> Shared<K> {
     /// A resource that nobody uses.
     pub const fn new() -> Self {
-        Self {
-            users: Vec::new(),
-            now: Time::ZERO,
-        }
+        Self { users: Vec::new(), now: Time::ZERO }
     }
 
     /// Starts a use that would take `alone` if nobody else used the resource. A key is used once at a time.
     pub fn start(&mut self, now: Time, key: K, alone: Duration) {
         self.advance(now);
-        self.users.push(User {
-            key,
-            left: u128::from(alone.as_nanos()) * PARTS,
-        });
+        self.users.push(User { key, left: u128::from(alone.as_nanos()) * PARTS });
     }
 
     /// When the first of the uses under way ends if nothing changes; `None` if there is none or never.
@@ -122,10 +116,7 @@ mod tests {
         assert_eq!(disk.take_ended(at(16)), None);
         assert_eq!(disk.next_end(), Some(at(30)));
         assert_eq!(disk.cancel(at(20), 'b'), Some(long(10)));
-        assert_eq!(
-            (disk.cancel(at(20), 'b'), disk.next_end(), disk.users()),
-            (None, None, 0)
-        );
+        assert_eq!((disk.cancel(at(20), 'b'), disk.next_end(), disk.users()), (None, None, 0));
     }
 
     #[test]
@@ -134,10 +125,7 @@ mod tests {
         disk.start(at(0), 'b', long(5));
         disk.start(at(0), 'a', long(5));
         assert_eq!(disk.next_end(), Some(at(10)));
-        assert_eq!(
-            [disk.take_ended(at(10)), disk.take_ended(at(10))],
-            [Some('b'), Some('a')]
-        );
+        assert_eq!([disk.take_ended(at(10)), disk.take_ended(at(10))], [Some('b'), Some('a')]);
     }
 
     /// Ends of all uses, in order.

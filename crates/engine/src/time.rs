@@ -48,11 +48,7 @@ impl Time {
     pub const fn after(self, duration: Duration) -> Result<Self, Overflow> {
         match self.0.checked_add(duration.0) {
             Some(nanos) => Ok(Self(nanos)),
-            None => Err(Overflow {
-                what: "time in ns",
-                left: self.0,
-                right: duration.0,
-            }),
+            None => Err(Overflow { what: "time in ns", left: self.0, right: duration.0 }),
         }
     }
 
@@ -88,11 +84,7 @@ impl Duration {
     pub const fn plus(self, other: Self) -> Result<Self, Overflow> {
         match self.0.checked_add(other.0) {
             Some(nanos) => Ok(Self(nanos)),
-            None => Err(Overflow {
-                what: "time in ns",
-                left: self.0,
-                right: other.0,
-            }),
+            None => Err(Overflow { what: "time in ns", left: self.0, right: other.0 }),
         }
     }
 
@@ -103,11 +95,7 @@ impl Duration {
     pub const fn times(self, count: u64) -> Result<Self, Overflow> {
         match self.0.checked_mul(count) {
             Some(nanos) => Ok(Self(nanos)),
-            None => Err(Overflow {
-                what: "time in ns",
-                left: self.0,
-                right: count,
-            }),
+            None => Err(Overflow { what: "time in ns", left: self.0, right: count }),
         }
     }
 }
@@ -156,19 +144,12 @@ mod tests {
         let error = Time::MAX.after(Duration::from_nanos(1)).unwrap_err();
         assert_eq!((error.left, error.right), (u64::MAX, 1));
         assert!(Duration::from_nanos(u64::MAX).times(2).is_err());
-        assert!(
-            Duration::from_nanos(u64::MAX)
-                .plus(Duration::from_nanos(1))
-                .is_err()
-        );
+        assert!(Duration::from_nanos(u64::MAX).plus(Duration::from_nanos(1)).is_err());
     }
 
     #[test]
     fn since_never_goes_below_zero() {
         assert_eq!(Time::ZERO.since(Time::from_nanos(5)), Duration::ZERO);
-        assert_eq!(
-            Time::from_nanos(7).since(Time::from_nanos(5)),
-            Duration::from_nanos(2)
-        );
+        assert_eq!(Time::from_nanos(7).since(Time::from_nanos(5)), Duration::from_nanos(2));
     }
 }

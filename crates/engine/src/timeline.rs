@@ -13,10 +13,7 @@ pub struct Interval {
 
 impl Interval {
     /// What a [`Timeline`] holds for work that never ran.
-    pub const NEVER: Self = Self {
-        start: Time::MAX,
-        end: Time::MAX,
-    };
+    pub const NEVER: Self = Self { start: Time::MAX, end: Time::MAX };
 
     /// How long it is.
     pub const fn length(self) -> Duration {
@@ -44,9 +41,7 @@ pub struct Timeline {
 impl Timeline {
     /// Room for work numbered `0..items`, none of which has run.
     pub fn new(items: usize) -> Self {
-        Self {
-            intervals: vec![Interval::NEVER; items],
-        }
+        Self { intervals: vec![Interval::NEVER; items] }
     }
 
     /// Empties it and makes room for work numbered `0..items`, keeping the memory.

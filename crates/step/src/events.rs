@@ -7,7 +7,7 @@ use crate::lengths::{Lengths, Scaled, Usual};
 use crate::links::{Arbitrated, Folded, Transport};
 use crate::log::{MessageLog, MessageSink};
 use crate::rows::Rows;
-use crate::world::{Event, RankState, StepWorld};
+use crate::world::{Event, History, RankState, StepWorld};
 use crate::{FifoStep, Inputs, StepError, Times};
 
 /// How messages are simulated; the results are the same.
@@ -38,7 +38,7 @@ pub fn run_orders<R: Recorder, M: MessageSink>(
     let first_places: Vec<usize> = ranks(inputs).map(|rank| orders.range(rank).start).collect();
     let policy = Box::new(InOrder::new(orders));
     let setting = Setting { inputs, rows: &rows, first_places: &first_places, online: false };
-    let states = if how == Messages::Folded && FifoStep::new(inputs).is_some() {
+    let (states, _) = if how == Messages::Folded && FifoStep::new(inputs).is_some() {
         setting.run(policy, Folded::new(rows.links), ops, messages)?
     } else {
         setting.run(policy, Arbitrated::new(rows.links, inputs.arbitration), ops, messages)?
@@ -72,11 +72,12 @@ pub fn run_policy(
     let (mut ops, mut messages) = (Timeline::new(places), MessageLog::new());
     let transport = Arbitrated::new(rows.links, inputs.arbitration);
     let setting = Setting { inputs, rows: &rows, first_places: &first_places, online: true };
-    let states = setting.run(policy, transport, &mut ops, &mut messages)?;
+    let (states, history) = setting.run(policy, transport, &mut ops, &mut messages)?;
+    let ran = history.expect("kept for online policies").ran;
     if let Some(rank) = states.iter().position(|state| !state.is_done()) {
-        return Err(StepError::Stuck { rank: Rank(rank as u16), ran: states[rank].ran.len() });
+        return Err(StepError::Stuck { rank: Rank(rank as u16), ran: ran[rank].len() });
     }
-    let orders = Orders::from_lists(states.iter().map(|state| state.ran.iter().copied()));
+    let orders = Orders::from_lists(ran);
     orders.validate(shape)?;
     let times = Times::new(inputs, states.iter().map(|state| state.tally));
     // The places that the orders came to take, for those that were kept free for the most that could run.
@@ -115,7 +116,7 @@ impl Setting<'_> {
         transport: T,
         ops: &mut R,
         messages: &mut M,
-    ) -> Result<Vec<RankState>, StepError> {
+    ) -> Result<(Vec<RankState>, Option<History>), StepError> {
         if self.inputs.costs().micro_batch_scale.is_empty() {
             self.run_with(Usual, policy, transport, ops, messages)
         } else {
@@ -130,7 +131,7 @@ impl Setting<'_> {
         transport: T,
         ops: &mut R,
         messages: &mut M,
-    ) -> Result<Vec<RankState>, StepError> {
+    ) -> Result<(Vec<RankState>, Option<History>), StepError> {
         let (inputs, shape) = (self.inputs, self.inputs.shape());
         let setup = inputs.costs().setup;
         let state = |&place: &usize| RankState::new(place, setup.as_nanos());
@@ -142,7 +143,10 @@ impl Setting<'_> {
             transport,
             ranks: self.first_places.iter().map(state).collect(),
             slots: vec![Time::MAX; self.rows.slots],
-            finished: self.online.then(|| vec![0; shape.stages() * shape.micro_batches()]),
+            history: self.online.then(|| History {
+                ran: vec![Vec::new(); shape.ranks()],
+                finished: vec![0; shape.stages() * shape.micro_batches()],
+            }),
             awake: Vec::with_capacity(shape.ranks()),
             ops,
             messages,
@@ -150,6 +154,6 @@ impl Setting<'_> {
         let mut queue = HeapQueue::new();
         queue.schedule(Time::ZERO.after(setup)?, Class(0), Event::Begin);
         run(&mut world, &mut queue)?;
-        Ok(world.ranks)
+        Ok((world.ranks, world.history))
     }
 }

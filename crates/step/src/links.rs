@@ -29,6 +29,10 @@ pub(crate) struct Flight {
 
 /// What joins the ranks.
 pub(crate) trait Transport {
+    /// Whether a message's times never depend on what else happens at an instant, so that ranks need not wait
+    /// with their choices until everything that ends at that instant has ended. Holds for fixed orders only.
+    const SETTLED: bool;
+
     /// A message of `length` ns is made. Returns when it arrives, if that is known already.
     fn send<M: MessageSink>(
         &mut self,
@@ -60,6 +64,8 @@ impl Folded {
 }
 
 impl Transport for Folded {
+    const SETTLED: bool = true;
+
     #[inline]
     fn send<M: MessageSink>(
         &mut self,
@@ -146,6 +152,8 @@ impl Arbitrated {
 }
 
 impl Transport for Arbitrated {
+    const SETTLED: bool = false;
+
     fn send<M: MessageSink>(
         &mut self,
         now: Time,

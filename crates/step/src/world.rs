@@ -11,7 +11,7 @@ use crate::Inputs;
 use crate::lengths::Lengths;
 use crate::links::{Flight, Transport};
 use crate::log::MessageSink;
-use crate::rows::{NONE, Rows};
+use crate::rows::{NONE, Row, Rows};
 use crate::times::Tally;
 
 /// Everything that can happen in a step.
@@ -25,35 +25,32 @@ pub(crate) enum Event {
     MessageEnds(u32),
 }
 
-/// An operation at its place in the timeline.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Placed {
-    pub(crate) op: Op,
-    pub(crate) place: usize,
-}
-
 /// What a rank is doing.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
     /// It has to ask the policy.
     Idle,
-    /// It has its next operation (and partner) and waits for inputs.
-    Waiting(Placed, Option<Placed>),
+    /// It has its next operation and waits for an input.
+    Waiting,
     /// It runs.
-    Running(Placed, Option<Placed>),
+    Running,
     /// Its policy has nothing more for it.
     Done,
 }
 
 /// One rank of the world.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct RankState {
     doing: Doing,
-    /// The place that its next operation takes.
-    next_place: usize,
+    /// What it runs or waits to run; the first half of a pair.
+    op: Op,
+    /// The place of `op` in the timeline.
+    place: usize,
+    /// The second half of a pair that runs as one.
+    partner: Option<Op>,
+    /// The slot whose input it lacks, while it waits.
+    waits_for: u32,
     pub(crate) tally: Tally,
-    /// What it has run, for policies that decide online.
-    pub(crate) ran: Vec<Op>,
 }
 
 /// A step under way.
@@ -66,18 +63,32 @@ pub(crate) struct StepWorld<'a, R, M, L, T> {
     pub(crate) ranks: Vec<RankState>,
     /// When each input is there; `Time::MAX` until it is known.
     pub(crate) slots: Vec<Time>,
-    /// For online policies: the kinds that each (stage, micro-batch) has finished, one bit each.
-    pub(crate) finished: Option<Vec<u8>>,
+    /// Kept for policies that decide online.
+    pub(crate) history: Option<History>,
     /// Ranks that may have something to choose at this instant.
     pub(crate) awake: Vec<Rank>,
     pub(crate) ops: &'a mut R,
     pub(crate) messages: &'a mut M,
 }
 
+/// What has happened so far.
+pub(crate) struct History {
+    /// By rank: what it has run.
+    pub(crate) ran: Vec<Vec<Op>>,
+    /// The kinds that each (stage, micro-batch) has finished, one bit each.
+    pub(crate) finished: Vec<u8>,
+}
+
 impl RankState {
     /// A rank that has run nothing and numbers its operations from `first_place`.
     pub(crate) const fn new(first_place: usize, setup: u64) -> Self {
-        Self { doing: Doing::Idle, next_place: first_place, tally: Tally::new(setup), ran: Vec::new() }
+        let (op, partner) = (Op::forward(0, 0), None);
+        let tally = Tally::new(setup);
+        Self { doing: Doing::Idle, op, place: first_place, partner, waits_for: NONE, tally }
+    }
+
+    fn wait_for(&mut self, slot: u32) {
+        (self.doing, self.waits_for) = (Doing::Waiting, slot);
     }
 
     /// Whether the policy has said that nothing is left for it.
@@ -93,13 +104,13 @@ impl<R: Recorder, M: MessageSink, L: Lengths, T: Transport> World<HeapQueue<Even
     type Error = Overflow;
 
     #[inline]
-    fn handle(&mut self, now: Time, event: Event, _queue: &mut HeapQueue<Event>) -> Result<(), Overflow> {
+    fn handle(&mut self, now: Time, event: Event, queue: &mut HeapQueue<Event>) -> Result<(), Overflow> {
         match event {
             Event::Begin => self.awake.extend((0..self.ranks.len() as u16).rev().map(Rank)),
-            Event::RankEnds(rank) => self.end_operation(now, rank),
+            Event::RankEnds(rank) => self.end_operation(now, rank, queue),
             Event::MessageEnds(number) => {
                 let flight = self.transport.end(number);
-                self.arrive(now, flight);
+                self.arrive(now, flight, now, queue);
             }
         }
         Ok(())
@@ -119,30 +130,37 @@ impl<R: Recorder, M: MessageSink, L: Lengths, T: Transport> World<HeapQueue<Even
 }
 
 impl<R: Recorder, M: MessageSink, L: Lengths, T: Transport> StepWorld<'_, R, M, L, T> {
-    fn end_operation(&mut self, now: Time, rank: Rank) {
-        let Doing::Running(first, second) = self.ranks[rank.index()].doing else {
-            unreachable!("a rank that ends an operation was running it");
-        };
-        self.ranks[rank.index()].doing = Doing::Idle;
-        self.awake.push(rank);
-        match second {
-            None => self.deliver(now, first),
-            Some(second) => {
-                // Both halves of a pair end now; where they use one link, the activation goes first.
-                let [activation, gradient] =
-                    if first.op.kind < second.op.kind { [first, second] } else { [second, first] };
-                self.deliver(now, activation);
-                self.deliver(now, gradient);
-            }
+    #[inline]
+    fn end_operation(&mut self, now: Time, rank: Rank, queue: &mut HeapQueue<Event>) {
+        let state = &mut self.ranks[rank.index()];
+        let RankState { op, place, partner, .. } = *state;
+        state.doing = Doing::Idle;
+        state.place += 1;
+        match partner {
+            None => self.deliver(now, op, place, queue),
+            Some(partner) => self.end_pair(now, rank, [(op, place), (partner, place + 1)], queue),
+        }
+        self.wake(now, rank, queue);
+    }
+
+    /// Both halves of a pair end now; where they use one link, the activation goes first.
+    #[cold]
+    fn end_pair(&mut self, now: Time, rank: Rank, mut pair: [(Op, usize); 2], queue: &mut HeapQueue<Event>) {
+        self.ranks[rank.index()].partner = None;
+        self.ranks[rank.index()].place += 1;
+        pair.sort_by_key(|&(op, _)| op.kind);
+        for (op, place) in pair {
+            self.deliver(now, op, place, queue);
         }
     }
 
     /// Sends the result of an operation to whoever needs it.
     #[inline]
-    fn deliver(&mut self, now: Time, Placed { op, place }: Placed) {
-        if let Some(finished) = &mut self.finished {
+    fn deliver(&mut self, now: Time, op: Op, place: usize, queue: &mut HeapQueue<Event>) {
+        if let Some(history) = &mut self.history {
             let micro_batches = self.inputs.shape().micro_batches();
-            finished[op.stage.index() * micro_batches + op.micro_batch.index()] |= 1 << op.kind as u8;
+            let at = op.stage.index() * micro_batches + op.micro_batch.index();
+            history.finished[at] |= 1 << op.kind as u8;
         }
         let row = self.rows.of(op);
         if row.output == NONE {
@@ -152,129 +170,139 @@ impl<R: Recorder, M: MessageSink, L: Lengths, T: Transport> StepWorld<'_, R, M, 
         let slot = row.output + op.micro_batch.0;
         let flight = Flight { op, place, slot, pair: row.pair, receiver };
         if !row.sends {
-            self.arrive(now, flight);
+            self.arrive(now, flight, now, queue);
             return;
         }
         let length = self.lengths.message(place, op, row.message);
         if let Some(arrival) = self.transport.send(now, row.link, length, flight, &mut *self.messages) {
-            self.arrive(arrival, flight);
+            self.arrive(arrival, flight, now, queue);
         }
     }
 
-    /// An input is there, now or at a later instant that nothing can change any more.
+    /// An input is there at instant `at`: now, or later if nothing can change that any more.
     #[inline]
-    fn arrive(&mut self, at: Time, flight: Flight) {
+    fn arrive(&mut self, at: Time, flight: Flight, now: Time, queue: &mut HeapQueue<Event>) {
         self.slots[flight.slot as usize] = at;
-        if let Doing::Waiting(..) | Doing::Idle = self.ranks[flight.receiver.index()].doing {
-            self.awake.push(flight.receiver);
+        let receiver = &self.ranks[flight.receiver.index()];
+        // A rank that settled on an operation wakes for its input only; one that is idle reconsiders.
+        let wakes = match receiver.doing {
+            Doing::Waiting => receiver.waits_for == flight.slot,
+            Doing::Idle => true,
+            Doing::Running | Doing::Done => false,
+        };
+        if wakes {
+            self.wake(now, flight.receiver, queue);
+        }
+    }
+
+    /// A rank may be able to start something.
+    #[inline]
+    fn wake(&mut self, now: Time, rank: Rank, queue: &mut HeapQueue<Event>) {
+        if T::SETTLED {
+            self.choose(now, rank, queue);
+        } else {
+            self.awake.push(rank);
         }
     }
 
     /// Lets a rank start its next operation if it can.
     #[inline]
     fn choose(&mut self, now: Time, rank: Rank, queue: &mut HeapQueue<Event>) {
-        let (first, second) = match self.ranks[rank.index()].doing {
-            Doing::Running(..) | Doing::Done => return,
-            Doing::Waiting(first, second) => (first, second),
-            Doing::Idle => match self.ask(rank) {
-                Some(next) => next,
-                None => return,
-            },
-        };
-        let ready = second.map_or(Time::ZERO, |second| self.ready(second.op)).max(self.ready(first.op));
-        let state = &mut self.ranks[rank.index()];
-        if ready == Time::MAX {
-            state.doing = Doing::Waiting(first, second);
-            return;
-        }
-        let start = ready.max(now).as_nanos();
-        let length = match second {
-            None => self.lengths.op(first.place, first.op, self.rows.of(first.op).duration),
-            Some(second) => {
-                let pair = self.inputs.costs().pair_duration(self.inputs.shape(), first.op, second.op);
-                pair.expect("only pairs with a time of their own run as one").as_nanos()
+        match self.ranks[rank.index()].doing {
+            Doing::Running | Doing::Done => return,
+            Doing::Waiting => {}
+            Doing::Idle => {
+                if !self.ask(rank) {
+                    return;
+                }
             }
+        }
+        let state = &mut self.ranks[rank.index()];
+        let row = self.rows.of(state.op);
+        let mut ready = match ready(&self.slots, row, state.op) {
+            Ok(ready) => ready,
+            Err(slot) => return state.wait_for(slot),
         };
+        let mut length = self.lengths.op(state.place, state.op, row.duration);
+        if let Some(partner) = state.partner {
+            match self::ready(&self.slots, self.rows.of(partner), partner) {
+                Ok(also) => ready = ready.max(also),
+                Err(slot) => return state.wait_for(slot),
+            }
+            let pair = self.inputs.costs().pair_duration(self.inputs.shape(), state.op, partner);
+            length = pair.expect("only pairs with a time of their own run as one").as_nanos();
+        }
         // Inputs::new keeps the sum of all times below 2^63 ns, so this cannot overflow.
+        let start = ready.max(now).as_nanos();
         let end = start + length;
-        state.doing = Doing::Running(first, second);
+        state.doing = Doing::Running;
         state.tally.run(start, end);
         let interval = Interval { start: Time::from_nanos(start), end: Time::from_nanos(end) };
-        self.ops.record(first.place, interval);
-        if let Some(second) = second {
-            self.ops.record(second.place, interval);
+        self.ops.record(state.place, interval);
+        if state.partner.is_some() {
+            self.ops.record(state.place + 1, interval);
         }
         queue.schedule(interval.end, Class(0), Event::RankEnds(rank));
     }
 
-    /// Asks the policy for a rank's next operation, and for its partner if it comes as a pair.
+    /// Asks the policy for a rank's next operation. Returns whether there is one.
     #[inline]
-    fn ask(&mut self, rank: Rank) -> Option<(Placed, Option<Placed>)> {
-        let ready = ReadyNow {
-            slots: &self.slots,
-            rows: self.rows,
-            finished: self.finished.as_deref(),
-            inputs: self.inputs,
-        };
-        let op = match self.policy.next(rank, &ready) {
-            Choice::Run(op) => op,
-            Choice::Wait => return None,
-            Choice::Done => {
-                self.ranks[rank.index()].doing = Doing::Done;
-                return None;
-            }
-        };
-        let first = self.place(rank, op);
-        if !op.paired {
-            return Some((first, None));
-        }
-        Some((first, self.ask_partner(rank)))
-    }
-
-    /// The partner of a paired operation; `None` where the parts run on their own.
-    #[cold]
-    fn ask_partner(&mut self, rank: Rank) -> Option<Placed> {
-        self.inputs.costs().ranks[rank.index()].overlapped_pair?;
-        let ready = ReadyNow {
-            slots: &self.slots,
-            rows: self.rows,
-            finished: self.finished.as_deref(),
-            inputs: self.inputs,
-        };
-        match self.policy.next(rank, &ready) {
-            Choice::Run(op) => Some(self.place(rank, op)),
-            Choice::Wait | Choice::Done => None,
-        }
-    }
-
-    fn place(&mut self, rank: Rank, op: Op) -> Placed {
+    fn ask(&mut self, rank: Rank) -> bool {
+        let choice = self.consult(rank);
         let state = &mut self.ranks[rank.index()];
-        let place = state.next_place;
-        state.next_place += 1;
-        if self.finished.is_some() {
-            state.ran.push(op);
+        match choice {
+            Choice::Run(op) => {
+                state.op = op;
+                if op.paired || self.history.is_some() {
+                    self.settle_on(rank, op);
+                }
+                true
+            }
+            Choice::Wait => false,
+            Choice::Done => {
+                state.doing = Doing::Done;
+                false
+            }
         }
-        Placed { op, place }
+    }
+
+    /// Asks for the partner of a paired operation, unless the parts run on their own; remembers what was chosen.
+    #[cold]
+    fn settle_on(&mut self, rank: Rank, op: Op) {
+        let mut partner = None;
+        let as_one = op.paired && self.inputs.costs().ranks[rank.index()].overlapped_pair.is_some();
+        if as_one && let Choice::Run(second) = self.consult(rank) {
+            partner = Some(second);
+        }
+        self.ranks[rank.index()].partner = partner;
+        if let Some(history) = &mut self.history {
+            history.ran[rank.index()].extend([Some(op), partner].into_iter().flatten());
+        }
     }
 
     #[inline]
-    fn ready(&self, op: Op) -> Time {
-        ready(&self.slots, self.rows, op)
+    fn consult(&mut self, rank: Rank) -> Choice {
+        let Self { policy, slots, rows, history, inputs, .. } = self;
+        policy.next(rank, &ReadyNow { slots, rows, history: history.as_ref(), inputs })
     }
 }
 
-/// When the input that an operation needs from another stage is there.
+/// When the input that an operation needs from another stage is there, or the slot that is still empty.
 #[inline]
-fn ready(slots: &[Time], rows: &Rows, op: Op) -> Time {
-    let row = rows.of(op);
-    if row.input == NONE { Time::ZERO } else { slots[(row.input + op.micro_batch.0) as usize] }
+fn ready(slots: &[Time], row: &Row, op: Op) -> Result<Time, u32> {
+    if row.input == NONE {
+        return Ok(Time::ZERO);
+    }
+    let slot = row.input + op.micro_batch.0;
+    let at = slots[slot as usize];
+    if at == Time::MAX { Err(slot) } else { Ok(at) }
 }
 
 /// The world as an online policy may see it.
 struct ReadyNow<'a> {
     slots: &'a [Time],
     rows: &'a Rows,
-    finished: Option<&'a [u8]>,
+    history: Option<&'a History>,
     inputs: &'a Inputs,
 }
 
@@ -287,7 +315,7 @@ impl Ready for ReadyNow<'_> {
             Kind::Backward | Kind::InputGradient => 1 << Kind::Forward as u8,
             Kind::WeightGradient => 1 << Kind::InputGradient as u8,
         };
-        let own = self.finished.is_none_or(|finished| finished[at] & needs == needs);
-        own && ready(self.slots, self.rows, op) != Time::MAX
+        let own = self.history.is_none_or(|history| history.finished[at] & needs == needs);
+        own && ready(self.slots, self.rows.of(op), op).is_ok()
     }
 }
