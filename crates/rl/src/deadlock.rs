@@ -1,13 +1,36 @@
-//! Who waits for what when nothing can happen any more.
+//! Who waits for what when nothing can happen any more, and whether every sample is accounted for.
 
 use std::fmt::Write as _;
 
 use crate::RlError;
 use crate::fleet::Hold;
+use crate::pool::Pool;
 use crate::record::Recorder;
 use crate::world::Rounds;
 
 impl<R: Recorder> Rounds<'_, R> {
+    /// Whether the samples launched are those that went somewhere and those still under way.
+    pub(crate) fn every_sample_is_somewhere(&self) -> bool {
+        let counts = &self.tally.counts;
+        let gone = [
+            counts.trained,
+            counts.filtered,
+            counts.aborted,
+            counts.surplus,
+            counts.stale,
+            counts.interrupted,
+            counts.lost,
+        ];
+        let waiting = self.just_ended.len()
+            + self.gate.len()
+            + self.carried.len()
+            + self.ready.len()
+            + self.trainer.samples.len();
+        let held: u64 = self.pools.iter().map(Pool::holds).sum();
+        let under_way = self.open + self.scoring + waiting as u64;
+        held == self.scoring && counts.launched == gone.iter().sum::<u64>() + under_way
+    }
+
     /// The error that describes a run in which nothing is left to happen.
     pub(crate) fn deadlock(&self) -> RlError {
         let mut waiting =

@@ -34,6 +34,10 @@ fn simulate_with<R: Recorder>(inputs: &RlInputs, record: R) -> Result<(RlOutcome
     if !world.done {
         return Err(world.deadlock());
     }
+    debug_assert!(
+        world.every_sample_is_somewhere(),
+        "a sample was lost from, or counted twice in, the books"
+    );
     world.draw_open_stints();
     let mut outcome = world.tally.outcome(inputs);
     if let Placement::Colocated(switching) = &inputs.placement

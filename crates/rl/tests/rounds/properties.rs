@@ -46,6 +46,7 @@ prop_compose! {
         (learn, sync, handoff) in (0..60_u64, 0..10_u64, 0..5_u64),
         (seed, copies, discard) in (any::<u64>(), 1..3_u32, prop::option::of(2..5_u32)),
         faults in any_faults(),
+        switch in prop::option::of((0..20_u64, 0..20_u64)),
     ) -> RlInputs {
         let mut inputs = plain(mode, batch, Shape::Empirical(lengths));
         inputs.keep = keep;
@@ -72,12 +73,21 @@ prop_compose! {
         inputs.sync.time = SyncTime::Fixed(nanos(sync));
         inputs.sync.style = if staggered { SyncStyle::Staggered } else { SyncStyle::Blocking };
         inputs.discard_older_than = discard;
+        let takes_turns = !staggered && matches!(mode, Mode::Sync | Mode::Partial(_));
+        if let (Some((to_training, to_rollout)), true) = (switch, takes_turns) {
+            inputs.placement = Placement::Colocated(Switching {
+                to_training: nanos(to_training),
+                to_rollout: nanos(to_rollout),
+                memory: None,
+            });
+        }
         inputs.faults = Faults {
             engine_failures: faults
                 .engine_failures
                 .iter()
                 .map(|failure| EngineFailure { engine: failure.engine % engines, ..*failure })
                 .collect(),
+            scorer_stops: faults.scorer_stops.into_iter().filter(|stop| stop.pool < scorers).collect(),
             ..faults
         };
         inputs
@@ -89,6 +99,8 @@ prop_compose! {
         failures in prop::collection::vec((0..4_u32, 0..900_u64, 1..200_u64, any::<bool>()), 0..3),
         interruption in prop::option::weighted(0.2, 400..4000_u64),
         restarts in prop::collection::vec((0..900_u64, 0..90_u64, any::<bool>()), 0..3),
+        stops in prop::collection::vec((0..3_usize, 0..900_u64, 0..200_u64), 0..3),
+        random in prop::option::weighted(0.2, (300..3000_u64, any::<bool>())),
     ) -> Faults {
         let survival = |kept| if kept { Survival::Kept } else { Survival::Lost };
         Faults {
@@ -101,9 +113,20 @@ prop_compose! {
                     responses: survival(kept),
                 })
                 .collect(),
-            random_engine_failures: None,
+            random_engine_failures: random.map(|(mean, kept)| RandomFailures {
+                mean_time: nanos(mean),
+                down: nanos(20),
+                responses: survival(kept),
+            }),
             mean_time_to_interruption: interruption.map(nanos),
-            scorer_stops: vec![],
+            scorer_stops: stops
+                .into_iter()
+                .map(|(pool, at, down)| ScorerStop {
+                    pool,
+                    at: Time::from_nanos(at),
+                    down: Some(nanos(down)),
+                })
+                .collect(),
             restarts: restarts
                 .into_iter()
                 .map(|(at, down, kept)| Restart {
@@ -163,6 +186,7 @@ proptest! {
     #[test]
     fn every_sample_is_fresh_without_overlap(mut inputs in any_inputs()) {
         inputs.mode = Mode::Sync;
+        inputs.discard_older_than = Some(0);
         let outcome = simulate(&inputs).unwrap();
         prop_assert_eq!(outcome.staleness, vec![outcome.counts.trained]);
     }
@@ -170,6 +194,7 @@ proptest! {
     #[test]
     fn one_step_off_is_one_step_old(mut inputs in any_inputs()) {
         inputs.mode = Mode::OneStepOff;
+        inputs.placement = Placement::Separate;
         inputs.faults.restarts.clear();
         let outcome = simulate(&inputs).unwrap();
         prop_assert_eq!(outcome.staleness, vec![0, outcome.counts.trained]);
