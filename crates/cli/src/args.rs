@@ -1,0 +1,214 @@
+//! The command line as it is typed: subcommands, flags, and the help that teaches them.
+//!
+//! Meaning is given elsewhere: `commands` decides what to do, `output` what a path or `-` stands for. Options of
+//! schedules are not listed here but walked from the registry (`schedule_options`).
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::schedule_options::ScheduleOptions;
+
+const EXAMPLES: &str = "\
+Examples:
+  pipestep run scenarios/qwen3-8b-1f1b.toml                   where the time of one step goes
+  pipestep run scenarios/qwen3-8b-1f1b.toml --out pictures    and draw it
+  pipestep compare scenarios/qwen3-8b-1f1b.toml --schedules fill-drain,1f1b
+  pipestep schedule show 1f1b                                 a schedule in letters
+  pipestep schema > pipestep.schema.json                      completion for your editor
+
+Exit codes: 0 done; 1 it ran, but does not fit the memory budget; 2 anything else went wrong.";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  pipestep run demo.toml                                  the table, and nothing is written
+  pipestep run demo.toml --set pipeline.micro_batches=16  the same with another value
+  pipestep run demo.toml --set 'transfer.activation=5 ms' values with units need no inner quotes
+  pipestep run demo.toml --out results                    pictures, JSON, CSV and trace in `results`
+  pipestep run demo.toml --quiet --json -                 JSON to standard output, for programs
+
+A path of `-` is standard output; the table is then left out. Files appear whole or not at all.
+Exit codes: 0 done; 1 it ran, but does not fit the memory budget; 2 anything else went wrong.";
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  pipestep compare demo.toml --schedules fill-drain,1f1b,interleaved
+  pipestep compare demo.toml --schedules all --out results
+  pipestep compare demo.toml --schedules 1f1b,interleaved --set pipeline.chunks=4
+
+Each schedule runs the same scenario. Where one does not take the scenario's number of chunks, the nearest
+number that it takes is used, and every rank keeps its layers. `all` leaves out, with the reason, what does
+not take the scenario's shape.
+Exit codes: 0 done; 1 none of them fits the memory budget; 2 anything else went wrong.";
+
+const SCHEDULE_EXAMPLES: &str = "\
+Examples:
+  pipestep schedule list
+  pipestep schedule show interleaved --ranks 4 --chunks 2 --micro-batches 8
+  pipestep schedule export --schedule 1f1b --ranks 4 --micro-batches 8 > 1f1b.csv
+  pipestep schedule check 1f1b.csv";
+
+/// Simulates pipelined LLM training: schedules, memory and time from a short TOML file.
+///
+/// A scenario describes a pipeline (ranks, micro-batches, schedule), how long its operations and transfers
+/// take and what they keep in memory. pipestep runs it event by event and shows the timeline: when each rank
+/// works, what it waits for, what it holds.
+#[derive(Debug, Parser)]
+#[command(name = "pipestep", version, max_term_width = 100, after_help = EXAMPLES)]
+#[command(arg_required_else_help = true, disable_help_subcommand = true, propagate_version = true)]
+pub(crate) struct CommandLine {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Simulate a scenario and show where its time and memory go
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(Run),
+    /// Run one scenario under several schedules, side by side
+    #[command(after_help = COMPARE_EXAMPLES)]
+    Compare(Compare),
+    /// Validate a scenario without running it
+    Check(Scenario),
+    /// Print the JSON schema of scenarios, for editors
+    Schema,
+    /// List, show, check and export schedules
+    #[command(subcommand, after_help = SCHEDULE_EXAMPLES, arg_required_else_help = true)]
+    Schedule(Schedule),
+}
+
+/// A scenario and what is changed in it.
+#[derive(Args, Debug)]
+pub(crate) struct Scenario {
+    /// The scenario's TOML file
+    #[arg(value_name = "SCENARIO")]
+    pub(crate) path: PathBuf,
+    /// Replace a value, e.g. `--set pipeline.ranks=8`; may be repeated, later ones win
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+}
+
+/// `pipestep run`.
+#[derive(Args, Debug)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) scenario: Scenario,
+    /// Write everything to this directory: gantt.png, gantt.svg, memory.png, memory.svg, result.json,
+    /// events.csv, memory.csv, trace.json
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write the result as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write every operation and message as CSV
+    #[arg(long, value_name = "FILE")]
+    pub(crate) events: Option<PathBuf>,
+    /// Write every change of every rank's memory as CSV
+    #[arg(long, value_name = "FILE")]
+    pub(crate) memory: Option<PathBuf>,
+    /// Write a trace in Chrome's format, for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Print no table
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// `pipestep compare`.
+#[derive(Args, Debug)]
+pub(crate) struct Compare {
+    #[command(flatten)]
+    pub(crate) scenario: Scenario,
+    /// The schedules, by name; `all` for every one that takes the scenario
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',', required = true)]
+    pub(crate) schedules: Vec<String>,
+    /// Write pictures of all of them on one time axis, and the numbers, to this directory: gantt.png,
+    /// gantt.svg, memory.png, memory.svg, tradeoff.png, tradeoff.svg, compare.json
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write all results as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Print no table
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// `pipestep schedule`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Schedule {
+    /// List every schedule: what it is, its memory and bubble, where it comes from
+    List,
+    /// Draw a schedule in letters
+    Show(Show),
+    /// Check a schedule file (PyTorch's CSV)
+    Check(CheckFile),
+    /// Write a schedule in PyTorch's CSV format to standard output
+    Export(Export),
+}
+
+/// The numbers a schedule is made for.
+#[derive(Args, Debug)]
+pub(crate) struct Numbers {
+    /// Pipeline-parallel devices
+    #[arg(long, value_name = "P", default_value = "4")]
+    pub(crate) ranks: String,
+    /// Micro-batches of one step
+    #[arg(long, value_name = "M", default_value = "8")]
+    pub(crate) micro_batches: String,
+    /// Stages of each rank; what the schedule takes if left out, 2 if it takes any number
+    #[arg(long, value_name = "V")]
+    pub(crate) chunks: Option<String>,
+    #[command(flatten)]
+    pub(crate) options: ScheduleOptions,
+}
+
+/// `pipestep schedule show`.
+#[derive(Args, Debug)]
+pub(crate) struct Show {
+    /// The schedule, e.g. 1f1b
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) numbers: Numbers,
+    /// Columns of the drawing
+    #[arg(long, value_name = "COLUMNS", default_value_t = 100)]
+    pub(crate) width: u16,
+}
+
+/// `pipestep schedule export`.
+#[derive(Args, Debug)]
+pub(crate) struct Export {
+    /// The schedule, e.g. 1f1b
+    #[arg(long, value_name = "NAME")]
+    pub(crate) schedule: String,
+    #[command(flatten)]
+    pub(crate) numbers: Numbers,
+    /// The format
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::PytorchCsv)]
+    pub(crate) format: Format,
+}
+
+/// Formats of `schedule export`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// PyTorch's `compute_only`: one row a rank
+    PytorchCsv,
+}
+
+/// `pipestep schedule check`.
+#[derive(Args, Debug)]
+pub(crate) struct CheckFile {
+    /// A CSV file with one row a rank
+    pub(crate) file: PathBuf,
+}
+
+/// Reads the command line of this process.
+///
+/// # Errors
+/// A [`clap::Error`]: what is wrong, or the help that was asked for.
+pub(crate) fn read() -> anyhow::Result<CommandLine> {
+    Ok(CommandLine::try_parse()?)
+}

@@ -1,0 +1,26 @@
+//! One file for each subcommand: load, simulate, report.
+
+mod check;
+mod compare;
+mod run;
+mod schedule;
+mod schema;
+
+use anyhow::Result;
+
+use crate::Ending;
+use crate::args::{Command, CommandLine};
+
+/// Does what was typed.
+///
+/// # Errors
+/// Whatever went wrong, for `failure::report`.
+pub(crate) fn run(typed: CommandLine) -> Result<Ending> {
+    match typed.command {
+        Command::Run(typed) => run::run(&typed),
+        Command::Compare(typed) => compare::run(&typed),
+        Command::Check(typed) => check::run(&typed),
+        Command::Schema => schema::run(),
+        Command::Schedule(typed) => schedule::run(&typed),
+    }
+}

@@ -1,0 +1,33 @@
+//! The `pipestep` binary from outside: every documented command, every output, and the docs that are generated.
+
+mod documented;
+mod help;
+mod outputs;
+mod reference;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The binary under test.
+const PIPESTEP: &str = env!("CARGO_BIN_EXE_pipestep");
+
+/// The root of the repository.
+fn root() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.canonicalize().expect("the package lies in the repository")
+}
+
+/// The binary with arguments, in the root of the repository.
+fn pipestep(arguments: &[&str]) -> Command {
+    let mut command = Command::new(PIPESTEP);
+    command.args(arguments).current_dir(root());
+    command
+}
+
+/// What the binary prints to standard output; it must end with exit code 0.
+fn printed(arguments: &[&str]) -> String {
+    let output = pipestep(arguments).output().expect("it starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    String::from_utf8(output.stdout).expect("it prints UTF-8")
+}
