@@ -12,6 +12,9 @@ pub trait Curve<const N: usize> {
     /// The levels of all accounts from `level.at` on.
     fn level(&mut self, level: Level<N>);
 
+    /// Forgets everything and keeps the memory.
+    fn clear(&mut self) {}
+
     /// The same, with the accounts that were touched at that instant, one bit each.
     #[inline]
     fn instant(&mut self, at: Time, levels: &[i64; N], _touched: u64) {
@@ -64,6 +67,12 @@ pub enum LedgerError {
         /// When.
         at: Time,
     },
+    /// At some instant that is over now, more had been released than was held.
+    #[error("more was released than was held: the level went down to {by} bytes")]
+    Overdrawn {
+        /// The lowest sum of all accounts; 0 if only one account was overdrawn.
+        by: i64,
+    },
     /// A sum of bytes past 2^57.
     #[error("the bytes held at {at} exceed {max}", max = LARGEST)]
     TooLarge {
@@ -91,6 +100,7 @@ pub struct Ledger<const N: usize, C: Curve<N>> {
     /// The accounts that changed at `now`, one bit each.
     touched: u64,
     highest: i64,
+    lowest: i64,
     highest_at: Time,
     at_highest: [i64; N],
     curve: C,
@@ -110,6 +120,7 @@ impl<const N: usize, C: Curve<N>> Ledger<N, C> {
             now: Time::ZERO,
             touched: 0,
             highest: 0,
+            lowest: 0,
             highest_at,
             at_highest: levels,
             curve,
@@ -119,32 +130,46 @@ impl<const N: usize, C: Curve<N>> Ledger<N, C> {
     /// Adds `delta` bytes to an account (or takes them away) at instant `at`.
     ///
     /// # Errors
-    /// [`LedgerError`]: going back in time, and whatever the levels of the instant just finished break.
+    /// [`LedgerError`]: going back in time, and whatever the levels of the instants before break.
     #[inline]
     pub fn change(&mut self, at: Time, account: usize, delta: i64) -> Result<(), LedgerError> {
+        if at < self.now {
+            return Err(LedgerError::Backwards { at, last: self.now });
+        }
         if at != self.now {
-            if at < self.now {
-                return Err(LedgerError::Backwards { at, last: self.now });
-            }
-            self.finish_instant()?;
+            self.go_to(at);
+            self.check()?;
+        }
+        self.add(account, delta);
+        Ok(())
+    }
+
+    /// Makes `at`, which is not before the last one, the instant of the changes that follow. For loops that
+    /// cannot stop at every change: what is wrong is found by [`Ledger::finish`].
+    #[inline]
+    pub fn go_to(&mut self, at: Time) {
+        debug_assert!(at >= self.now, "a change at {at} after one at {}", self.now);
+        if at != self.now {
+            self.finish_instant();
             self.now = at;
         }
-        let sums = (self.levels[account].checked_add(delta), self.total.checked_add(delta));
-        let (Some(level), Some(total @ ..=LARGEST)) = sums else {
-            return Err(LedgerError::TooLarge { at });
-        };
-        self.levels[account] = level;
-        self.total = total;
+    }
+
+    /// Adds `delta` bytes to an account (or takes them away) at the instant that [`Ledger::go_to`] named last.
+    #[inline]
+    pub fn add(&mut self, account: usize, delta: i64) {
+        self.levels[account] = self.levels[account].saturating_add(delta);
+        self.total = self.total.saturating_add(delta);
         self.touched |= 1 << account;
-        Ok(())
     }
 
     /// Closes the last instant and returns the peak, what is still held, and the curve.
     ///
     /// # Errors
-    /// [`LedgerError`] if the last instant breaks a rule.
+    /// [`LedgerError`] if any instant broke a rule.
     pub fn finish(mut self) -> Result<(Peak<N>, Bytes, C), LedgerError> {
-        self.finish_instant()?;
+        self.finish_instant();
+        self.check()?;
         let bytes = |level: i64| Bytes::new(level.unsigned_abs());
         let peak =
             Peak { bytes: bytes(self.highest), at: self.highest_at, accounts: self.at_highest.map(bytes) };
@@ -152,29 +177,28 @@ impl<const N: usize, C: Curve<N>> Ledger<N, C> {
     }
 
     #[inline]
-    fn finish_instant(&mut self) -> Result<(), LedgerError> {
-        // The sign bit of the union of all levels that changed: set if any of them is negative.
-        let mut touched = self.touched;
-        let mut signs = 0_i64;
-        while touched != 0 {
-            signs |= self.levels[touched.trailing_zeros() as usize & 63];
-            touched &= touched - 1;
-        }
-        if signs < 0 {
-            return Err(self.negative());
-        }
+    fn finish_instant(&mut self) {
+        self.lowest = self.lowest.min(self.total);
         if self.total > self.highest {
             (self.highest, self.highest_at, self.at_highest) = (self.total, self.now, self.levels);
         }
         self.curve.instant(self.now, &self.levels, self.touched);
         self.touched = 0;
-        Ok(())
+    }
+
+    #[inline]
+    fn check(&self) -> Result<(), LedgerError> {
+        let overdrawn = self.levels.iter().chain(&self.at_highest).any(|&level| level < 0);
+        if self.lowest < 0 || self.highest > LARGEST || overdrawn { Err(self.broken()) } else { Ok(()) }
     }
 
     #[cold]
-    fn negative(&self) -> LedgerError {
-        let account = self.levels.iter().position(|&level| level < 0).expect("some level is negative");
-        LedgerError::Negative { account, level: self.levels[account], at: self.now }
+    fn broken(&self) -> LedgerError {
+        match self.levels.iter().position(|&level| level < 0) {
+            Some(account) => LedgerError::Negative { account, level: self.levels[account], at: self.now },
+            None if self.highest <= LARGEST => LedgerError::Overdrawn { by: self.lowest.min(0) },
+            None => LedgerError::TooLarge { at: self.highest_at },
+        }
     }
 }
 
@@ -192,6 +216,10 @@ impl<const N: usize> Changes<N> {
 }
 
 impl<const N: usize> Curve<N> for Changes<N> {
+    fn clear(&mut self) {
+        self.packed.clear();
+    }
+
     fn level(&mut self, level: Level<N>) {
         let all = level.accounts.iter().enumerate();
         self.packed.extend(all.map(|(account, bytes)| (level.at, bytes.get() << 6 | account as u64)));
@@ -216,6 +244,10 @@ impl<const N: usize> Curve<N> for NoCurve {
 
 /// Keeps every step at which some account changed.
 impl<const N: usize> Curve<N> for Vec<Level<N>> {
+    fn clear(&mut self) {
+        self.clear();
+    }
+
     fn level(&mut self, level: Level<N>) {
         if self.last().is_none_or(|last| last.accounts != level.accounts) {
             self.push(level);
@@ -286,7 +318,8 @@ mod tests {
         assert!(matches!(ledger.change(at(4), 0, 1), Err(LedgerError::Backwards { .. })));
         assert!(matches!(ledger.change(at(6), 0, 1), Err(LedgerError::Negative { level: -1, .. })));
         let mut ledger = Ledger::<1, _>::new(NoCurve);
-        ledger.change(at(0), 0, LARGEST).unwrap();
-        assert_eq!(ledger.change(at(0), 0, 1), Err(LedgerError::TooLarge { at: at(0) }));
+        ledger.change(at(0), 0, i64::MAX).unwrap();
+        ledger.change(at(0), 0, 1).unwrap();
+        assert_eq!(ledger.finish(), Err(LedgerError::TooLarge { at: at(0) }));
     }
 }

@@ -38,6 +38,6 @@ pub use error::StepError;
 pub use events::{Messages as MessageMode, run_orders, run_policy};
 pub use inputs::{Arbitration, InputError, Inputs, Links, UpdateAfter};
 pub use log::{MessageLog, MessageSink, Sent};
-pub use memory::memory;
+pub use memory::{memory, memory_reusing};
 pub use outcome::{ACCOUNTS, Account, Bubble, MemoryCurve, Messages, RankOutcome, Record, Summary, Times};
 pub use simulate::{Outcome, simulate, summary};

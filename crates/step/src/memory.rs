@@ -11,9 +11,7 @@
 //! A rank's changes come in a few runs that are each in order of time already: its own operations, the messages
 //! that it sends to each peer, and those that it receives from each. They are woven together, never sorted.
 
-use std::borrow::Cow;
-
-use pipestep_engine::{Curve, Interval, Ledger, LedgerError, Peak, Time, Timeline};
+use pipestep_engine::{Bytes, Curve, Interval, Ledger, LedgerError, Peak, Time, Timeline};
 use pipestep_schedule::{Kind, MicroBatch, Op, Orders, Rank, Stage};
 
 use crate::log::{MessageLog, Sent};
@@ -30,25 +28,74 @@ pub fn memory<C: Curve<ACCOUNTS> + Default>(
     ops: &Timeline,
     messages: &MessageLog,
 ) -> Result<Vec<(Peak<ACCOUNTS>, C)>, StepError> {
+    memory_reusing(inputs, orders, ops, messages, &mut Vec::new())
+}
+
+/// The same as [`memory`], with curves that have served before and give their memory again.
+///
+/// # Errors
+/// As for [`memory`].
+pub fn memory_reusing<C: Curve<ACCOUNTS> + Default>(
+    inputs: &Inputs,
+    orders: &Orders,
+    ops: &Timeline,
+    messages: &MessageLog,
+    spare: &mut Vec<C>,
+) -> Result<Vec<(Peak<ACCOUNTS>, C)>, StepError> {
     let rows = Rows::new(inputs);
-    let weaver = Weaver { inputs, orders, ops, messages, rows: &rows, changes: OpChanges::all(inputs) };
+    let by_end = by_end(&rows, messages);
+    let changes = OpChanges::all(inputs);
+    let weaver = Weaver { inputs, orders, ops, messages, by_end: &by_end, rows: &rows, changes: &changes };
     (0..inputs.shape().ranks() as u16)
         .map(Rank)
-        .map(|rank| weaver.rank(rank).map_err(|source| StepError::Ledger { rank, source }))
+        .map(|rank| {
+            let mut curve = spare.pop().unwrap_or_default();
+            curve.clear();
+            weaver.rank(rank, curve).map_err(|source| StepError::Ledger { rank, source })
+        })
         .collect()
 }
 
-/// What an operation of one (kind, stage) changes, in bytes of a usual micro-batch.
+/// For each pair of ranks whose messages overtake one another (they have no serial link): the messages in the
+/// order of their ends. Empty for the others, which are in that order already.
+fn by_end(rows: &Rows, messages: &MessageLog) -> Vec<Vec<Sent>> {
+    let sorted = |pair: u32| {
+        let log = messages.pair(pair);
+        if log.is_sorted_by_key(|sent| sent.interval.end) {
+            return Vec::new();
+        }
+        let mut log = log.to_vec();
+        log.sort_by_key(|sent| sent.interval.end);
+        log
+    };
+    (0..rows.pairs.len() as u32).map(sorted).collect()
+}
+
+/// What the operations of one (kind, stage) change, in bytes of a usual micro-batch.
 #[derive(Clone, Copy, Debug, Default)]
 struct OpChanges {
-    activations_at_start: i64,
-    activations_at_end: i64,
-    workspace_at_start: i64,
-    workspace_at_end: i64,
+    at_start: Changes,
+    at_end: Changes,
     /// Size of the message that it sends to another rank.
     sent: i64,
-    /// Size of the message from another rank that it consumes.
-    consumed: i64,
+}
+
+/// Up to three changes at one instant, those of zero left out.
+#[derive(Clone, Copy, Debug, Default)]
+struct Changes {
+    list: [(u8, i64); 3],
+    count: u8,
+}
+
+impl Changes {
+    fn new(all: [(Account, i64); 3]) -> Self {
+        let mut changes = Self::default();
+        for (account, delta) in all.into_iter().filter(|&(_, delta)| delta != 0) {
+            changes.list[changes.count as usize] = (account as u8, delta);
+            changes.count += 1;
+        }
+        changes
+    }
 }
 
 impl OpChanges {
@@ -59,6 +106,7 @@ impl OpChanges {
         each.map(|(kind, stage)| Self::new(inputs, Op::new(kind, Stage(stage), MicroBatch(0)))).collect()
     }
 
+    #[inline]
     const fn index(op: Op, stages: usize) -> usize {
         op.kind as usize * stages + op.stage.index()
     }
@@ -78,73 +126,95 @@ impl OpChanges {
             let sent = if op.kind == Kind::Forward { cost.activation } else { cost.gradient };
             costs.message(shape, op).map_or(0, |_| signed(sent.bytes.get()))
         };
-        let buffers = Self {
-            sent: size(op),
-            consumed: maker.map_or(0, |stage| size(Op { stage, ..op })),
-            ..Self::default()
+        let sent = size(op);
+        let consumed = maker.map_or(0, |stage| size(Op { stage, ..op }));
+        let ([kept, used], [freed, unused]) = match op.kind {
+            Kind::Forward => ([saved, 0], [0, 0]),
+            Kind::Backward => ([0, workspace], [-saved, -workspace]),
+            Kind::InputGradient => ([0, workspace], [-released, 0]),
+            Kind::WeightGradient => ([0, 0], [released - saved, -workspace]),
         };
-        match op.kind {
-            Kind::Forward => Self { activations_at_start: saved, ..buffers },
-            Kind::Backward => Self {
-                activations_at_end: -saved,
-                workspace_at_start: workspace,
-                workspace_at_end: -workspace,
-                ..buffers
-            },
-            Kind::InputGradient => {
-                Self { activations_at_end: -released, workspace_at_start: workspace, ..buffers }
-            }
-            Kind::WeightGradient => {
-                Self { activations_at_end: released - saved, workspace_at_end: -workspace, ..buffers }
-            }
+        let changes = |activations, workspace, buffer, bytes| {
+            Changes::new([
+                (Account::Activations, activations),
+                (Account::Workspace, workspace),
+                (buffer, bytes),
+            ])
+        };
+        Self {
+            at_start: changes(kept, used, Account::ReceiveBuffers, -consumed),
+            at_end: changes(freed, unused, Account::SendBuffers, sent),
+            sent,
         }
     }
 }
 
 /// What the runs are read from.
+#[derive(Clone, Copy)]
 struct Weaver<'a> {
     inputs: &'a Inputs,
     orders: &'a Orders,
     ops: &'a Timeline,
     messages: &'a MessageLog,
+    by_end: &'a [Vec<Sent>],
     rows: &'a Rows,
-    changes: Vec<OpChanges>,
+    changes: &'a [OpChanges],
 }
 
-impl Weaver<'_> {
+impl<'a> Weaver<'a> {
     /// One rank's ledger from start to end.
-    fn rank<C: Curve<ACCOUNTS> + Default>(&self, rank: Rank) -> Result<(Peak<ACCOUNTS>, C), LedgerError> {
-        let mut ledger = Ledger::new(C::default());
-        self.hold(rank, &mut ledger)?;
+    fn rank<C: Curve<ACCOUNTS>>(self, rank: Rank, curve: C) -> Result<(Peak<ACCOUNTS>, C), LedgerError> {
+        let mut ledger = Ledger::new(curve);
+        self.hold(rank, &mut ledger);
         let mut buffers = self.buffers(rank);
         let list = self.orders.range(rank);
         let mut place = list.start;
         while place < list.end {
-            // The two halves of a pair that ran as one start together and end together.
-            let ran = self.ops.get(place);
-            let together = self.orders.all()[place].paired && self.ops.get(place + 1) == ran;
-            let parts = place..place + 1 + usize::from(together);
-            buffers.change_before(ran.start, self, &mut ledger)?;
-            for part in parts.clone() {
-                self.start(self.orders.all()[part], ran.start, &mut ledger)?;
+            let (op, ran) = (self.orders.all()[place], self.ops.get(place));
+            if op.paired && self.ops.get(place + 1) == ran {
+                self.pair(place, &mut buffers, &mut ledger);
+                place += 2;
+                continue;
             }
-            buffers.change_before(ran.end, self, &mut ledger)?;
-            for part in parts.clone() {
-                self.end(self.orders.all()[part], ran.end, &mut ledger)?;
-            }
-            place = parts.end;
+            let changes = self.of(op);
+            buffers.change_before(ran.start, self, &mut ledger);
+            self.change(&changes.at_start, op, ran.start, &mut ledger);
+            buffers.change_before(ran.end, self, &mut ledger);
+            self.change(&changes.at_end, op, ran.end, &mut ledger);
+            place += 1;
         }
-        buffers.change_before(Time::MAX, self, &mut ledger)?;
+        buffers.change_before(Time::MAX, self, &mut ledger);
         let (peak, _left, curve) = ledger.finish()?;
         Ok((peak, curve))
     }
 
-    /// What a rank holds for the whole step.
-    fn hold<C: Curve<ACCOUNTS>>(
-        &self,
-        rank: Rank,
+    /// The two halves of a pair that ran as one start together and end together.
+    #[cold]
+    fn pair<C: Curve<ACCOUNTS>>(
+        self,
+        place: usize,
+        buffers: &mut Buffers<'_>,
         ledger: &mut Ledger<ACCOUNTS, C>,
-    ) -> Result<(), LedgerError> {
+    ) {
+        let Interval { start, end } = self.ops.get(place);
+        let parts = [self.orders.all()[place], self.orders.all()[place + 1]];
+        buffers.change_before(start, self, ledger);
+        for op in parts {
+            self.change(&self.of(op).at_start, op, start, ledger);
+        }
+        buffers.change_before(end, self, ledger);
+        for op in parts {
+            self.change(&self.of(op).at_end, op, end, ledger);
+        }
+    }
+
+    #[inline]
+    fn of(self, op: Op) -> &'a OpChanges {
+        &self.changes[OpChanges::index(op, self.inputs.shape().stages())]
+    }
+
+    /// What a rank holds for the whole step.
+    fn hold<C: Curve<ACCOUNTS>>(self, rank: Rank, ledger: &mut Ledger<ACCOUNTS, C>) {
         let held = self.inputs.costs().ranks[rank.index()].held;
         let accounts = [
             (Account::Weights, held.weights),
@@ -152,54 +222,49 @@ impl Weaver<'_> {
             (Account::Optimizer, held.optimizer),
             (Account::Buckets, held.buckets),
         ];
-        for (account, bytes) in accounts {
-            change(ledger, Time::ZERO, account, signed(bytes.get()))?;
+        for (account, bytes) in accounts.into_iter().filter(|&(_, bytes)| bytes > Bytes::ZERO) {
+            ledger.add(account as usize, signed(bytes.get()));
         }
-        Ok(())
     }
 
     #[inline]
-    fn start<C: Curve<ACCOUNTS>>(
-        &self,
+    fn change<C: Curve<ACCOUNTS>>(
+        self,
+        changes: &Changes,
         op: Op,
         at: Time,
         ledger: &mut Ledger<ACCOUNTS, C>,
-    ) -> Result<(), LedgerError> {
-        let changes = self.of(op);
-        change(ledger, at, Account::Activations, self.scaled(changes.activations_at_start, op))?;
-        change(ledger, at, Account::Workspace, self.scaled(changes.workspace_at_start, op))?;
-        change(ledger, at, Account::ReceiveBuffers, -self.scaled(changes.consumed, op))
+    ) {
+        if changes.count == 0 {
+            return;
+        }
+        ledger.go_to(at);
+        if !self.inputs.costs().micro_batch_scale.is_empty() {
+            return self.add_scaled(changes, op, ledger);
+        }
+        for &(account, delta) in &changes.list[..changes.count.min(3) as usize] {
+            ledger.add(account as usize, delta);
+        }
     }
 
-    #[inline]
-    fn end<C: Curve<ACCOUNTS>>(
-        &self,
-        op: Op,
-        at: Time,
-        ledger: &mut Ledger<ACCOUNTS, C>,
-    ) -> Result<(), LedgerError> {
-        let changes = self.of(op);
-        let freed = if op.kind == Kind::WeightGradient {
-            // I and W share what F saved; each share is rounded on its own, so W frees the rest of the whole.
-            let cost = &self.inputs.costs().stages[op.stage.index()];
-            let released = self.scaled(cost.released_at_input_gradient, op);
-            released - self.scaled(signed(cost.saved.get()), op)
-        } else {
-            self.scaled(changes.activations_at_end, op)
-        };
-        change(ledger, at, Account::Activations, freed)?;
-        change(ledger, at, Account::Workspace, self.scaled(changes.workspace_at_end, op))?;
-        change(ledger, at, Account::SendBuffers, self.scaled(changes.sent, op))
-    }
-
-    #[inline]
-    fn of(&self, op: Op) -> &OpChanges {
-        &self.changes[OpChanges::index(op, self.inputs.shape().stages())]
+    /// The same for an unequal micro-batch.
+    #[cold]
+    fn add_scaled<C: Curve<ACCOUNTS>>(self, changes: &Changes, op: Op, ledger: &mut Ledger<ACCOUNTS, C>) {
+        for &(account, delta) in &changes.list[..changes.count as usize] {
+            let mut scaled = self.scaled(delta, op);
+            if op.kind == Kind::WeightGradient && account == Account::Activations as u8 {
+                // I and W share what F saved. Each share is rounded on its own, so W frees the rest of the whole.
+                let cost = &self.inputs.costs().stages[op.stage.index()];
+                scaled = self.scaled(cost.released_at_input_gradient, op)
+                    - self.scaled(signed(cost.saved.get()), op);
+            }
+            ledger.add(account as usize, scaled);
+        }
     }
 
     /// An amount as it is for one micro-batch; scaling keeps the sign.
     #[inline]
-    fn scaled(&self, amount: i64, op: Op) -> i64 {
+    fn scaled(self, amount: i64, op: Op) -> i64 {
         let costs: &Costs = self.inputs.costs();
         if costs.micro_batch_scale.is_empty() {
             return amount;
@@ -208,22 +273,22 @@ impl Weaver<'_> {
     }
 
     /// The messages that a rank sends and receives, if any of them has a size.
-    fn buffers(&self, rank: Rank) -> Buffers<'_> {
+    fn buffers(self, rank: Rank) -> Buffers<'a> {
         let mut cursors = Vec::new();
         if self.changes.iter().any(|changes| changes.sent > 0) {
-            for (pair, &(from, to)) in (0..).zip(&self.rows.pairs) {
-                let log = self.messages.pair(pair);
+            for (pair, &(from, to)) in self.rows.pairs.iter().enumerate() {
+                let log = self.messages.pair(pair as u32);
                 if from == rank {
-                    cursors.push(Cursor::new(log, Side::Sends));
+                    let by_end = if self.by_end[pair].is_empty() { log } else { &self.by_end[pair] };
+                    cursors.push(Cursor::new(by_end, Side::Sends));
                 }
                 if to == rank {
                     cursors.push(Cursor::new(log, Side::Receives));
                 }
             }
         }
-        let mut buffers = Buffers { cursors, next: Time::MAX };
-        buffers.look();
-        buffers
+        let next = cursors.iter().map(|cursor| cursor.at).min().unwrap_or(Time::MAX);
+        Buffers { cursors, next }
     }
 }
 
@@ -245,31 +310,28 @@ enum Side {
 
 /// One run of changes.
 struct Cursor<'a> {
-    log: Cow<'a, [Sent]>,
+    /// The messages whose change is still to come.
+    log: &'a [Sent],
     side: Side,
-    next: usize,
     /// When the next change is, or [`Time::MAX`].
     at: Time,
 }
 
 impl<'a> Cursor<'a> {
     fn new(log: &'a [Sent], side: Side) -> Self {
-        let mut log = Cow::Borrowed(log);
-        // Messages without a serial link can overtake one another.
-        if !log.is_sorted_by_key(|sent| side.instant(sent.interval)) {
-            log.to_mut().sort_by_key(|sent| side.instant(sent.interval));
-        }
-        let at = log.first().map_or(Time::MAX, |sent| side.instant(sent.interval));
-        Self { log, side, next: 0, at }
+        let at = side.next(log);
+        Self { log, side, at }
     }
 }
 
 impl Side {
+    /// When the first of these messages changes this side's buffer.
     #[inline]
-    const fn instant(self, interval: Interval) -> Time {
-        match self {
-            Self::Sends => interval.end,
-            Self::Receives => interval.start,
+    fn next(self, log: &[Sent]) -> Time {
+        match (log.first(), self) {
+            (None, _) => Time::MAX,
+            (Some(sent), Self::Sends) => sent.interval.end,
+            (Some(sent), Self::Receives) => sent.interval.start,
         }
     }
 }
@@ -281,43 +343,31 @@ impl Buffers<'_> {
     fn change_before<C: Curve<ACCOUNTS>>(
         &mut self,
         until: Time,
-        weaver: &Weaver<'_>,
+        weaver: Weaver<'_>,
         ledger: &mut Ledger<ACCOUNTS, C>,
-    ) -> Result<(), LedgerError> {
+    ) {
         while self.next < until {
+            let now = self.next;
+            let mut next = Time::MAX;
+            ledger.go_to(now);
             for cursor in &mut self.cursors {
-                if cursor.at != self.next {
-                    continue;
+                if cursor.at == now
+                    && let Some((sent, rest)) = cursor.log.split_first()
+                {
+                    let op = weaver.orders.all()[sent.place as usize];
+                    let bytes = weaver.scaled(weaver.of(op).sent, op);
+                    match cursor.side {
+                        Side::Sends => ledger.add(Account::SendBuffers as usize, -bytes),
+                        Side::Receives => ledger.add(Account::ReceiveBuffers as usize, bytes),
+                    }
+                    cursor.log = rest;
+                    cursor.at = cursor.side.next(rest);
                 }
-                let op = weaver.orders.all()[cursor.log[cursor.next].place as usize];
-                let bytes = weaver.scaled(weaver.of(op).sent, op);
-                match cursor.side {
-                    Side::Sends => change(ledger, self.next, Account::SendBuffers, -bytes)?,
-                    Side::Receives => change(ledger, self.next, Account::ReceiveBuffers, bytes)?,
-                }
-                cursor.next += 1;
-                cursor.at =
-                    cursor.log.get(cursor.next).map_or(Time::MAX, |sent| cursor.side.instant(sent.interval));
+                next = next.min(cursor.at);
             }
-            self.look();
+            self.next = next;
         }
-        Ok(())
     }
-
-    #[inline]
-    fn look(&mut self) {
-        self.next = self.cursors.iter().map(|cursor| cursor.at).min().unwrap_or(Time::MAX);
-    }
-}
-
-#[inline]
-fn change<C: Curve<ACCOUNTS>>(
-    ledger: &mut Ledger<ACCOUNTS, C>,
-    at: Time,
-    account: Account,
-    delta: i64,
-) -> Result<(), LedgerError> {
-    if delta == 0 { Ok(()) } else { ledger.change(at, account as usize, delta) }
 }
 
 /// `Inputs::new` keeps the sum of all bytes below 2^63.

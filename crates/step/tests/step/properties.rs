@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pipestep_engine::{Interval, NoRecord, Time, Timeline};
 use pipestep_schedule::{Kind, Op, Plan, Rank, Stage};
 use pipestep_step::{
-    Account, Dataflow, FifoStep, Inputs, Links, MessageLog, MessageMode, Outcome, Record, memory, run_orders,
+    Account, Dataflow, FifoStep, Inputs, Links, MessageLog, MessageMode, Outcome, Record, run_orders,
     simulate, summary,
 };
 use proptest::prelude::*;
