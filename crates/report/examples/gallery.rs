@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 use pipestep_engine::{Bytes, Duration};
 use pipestep_report::{
-    AxisSpec, Best, Candidate, HeatMap, Histogram, Labels, Line, LineChart, Measure, Picture, StepView,
-    Stroke, gantt, heat_map, histogram, line_chart, memory_curves, tradeoff,
+    AxisSpec, Best, Candidate, Event, EventKind, HeatMap, Histogram, Labels, Line, LineChart, Measure,
+    Picture, StepView, Stroke, events, gantt, gantt_with_path, heat_map, histogram, line_chart,
+    memory_curves, tradeoff,
 };
 use pipestep_schedule::{Chunks, Op, Options, Orders, Placement, Plan, Shape, Weights, find};
 use pipestep_step::{Costs, Inputs, Message, Outcome, RankCost, StageCost, simulate};
@@ -121,6 +122,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let split = by_hand()?;
     save(&directory, "split-backward", &gantt(&[(split.view(), &split.outcome.record)]))?;
+    let path = path(&split);
+    save(&directory, "path", &gantt_with_path((split.view(), &split.outcome.record), &path))?;
     for schedule in pipestep_schedule::all() {
         let chunks = match schedule.entry().chunks {
             Chunks::Exactly(chunks) => u64::from(chunks),
@@ -137,6 +140,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let panels: Vec<_> = all.iter().map(|step| (step.view(), step.outcome.curves.as_slice())).collect();
     save(&directory, "compare-memory", &memory_curves(&panels))?;
     charts(&directory, &all)
+}
+
+/// Backwards from the end: before each event, one that ended when it started.
+fn path(step: &Step) -> Vec<Event> {
+    let all = events(&step.shape, &step.outcome.record);
+    let mut path: Vec<Event> = all.iter().copied().filter(|e| e.kind == EventKind::Update).take(1).collect();
+    while let Some(&first) = path.last() {
+        let feeds = |e: &&Event| e.end == first.start && e.peer.unwrap_or(e.rank) == first.rank;
+        match all.iter().find(feeds) {
+            Some(&before) => path.push(before),
+            None => break,
+        }
+    }
+    path
 }
 
 /// The pictures of sweeps and searches.

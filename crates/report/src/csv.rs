@@ -76,7 +76,7 @@ fn changes(rank: usize, curve: &MemoryCurve) -> impl Iterator<Item = MemoryRow> 
 
 /// The header is written apart, so that a file without rows has one too.
 fn write_rows(header: &[&str], rows: impl Iterator<Item = impl Serialize>, to: impl Write) -> io::Result<()> {
-    let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(to);
+    let mut writer = csv::WriterBuilder::new().buffer_capacity(1 << 16).has_headers(false).from_writer(to);
     writer.write_record(header).map_err(io_error)?;
     for row in rows {
         writer.serialize(row).map_err(io_error)?;

@@ -87,6 +87,13 @@ pub struct Event {
     pub peer: Option<Rank>,
 }
 
+impl Event {
+    /// Whether both run at the very same time on one rank: the halves of an overlapped pair.
+    pub(crate) fn is_paired_with(&self, other: &Self) -> bool {
+        self.rank == other.rank && (self.start, self.end) == (other.start, other.end) && self.start < self.end
+    }
+}
+
 /// All events of a step, sorted. Both halves of an overlapped pair are there; an update of no length is not.
 pub fn events(shape: &Shape, record: &Record) -> Vec<Event> {
     let operations = record.orders.all().len();

@@ -5,6 +5,7 @@
 //! the makespan marked. Rows become thinner and numbers are dropped as a step grows; nothing is cut off.
 
 use pipestep_engine::Time;
+use pipestep_schedule::Rank;
 use pipestep_step::Record;
 
 use crate::axes::{Axis, draw_x_grid, draw_x_labels};
@@ -45,9 +46,20 @@ struct Laid<'a> {
 
 /// Draws one step, or several below each other on the same time axis.
 pub fn gantt(panels: &[GanttPanel]) -> Picture {
+    draw(panels, &[])
+}
+
+/// Draws one step with a path through it, such as its critical path: the operations on it are framed, its messages
+/// are lines from the sender's row to the receiver's.
+pub fn gantt_with_path(panel: GanttPanel, path: &[Event]) -> Picture {
+    draw(&[panel], path)
+}
+
+fn draw(panels: &[GanttPanel], path: &[Event]) -> Picture {
     let axis = Axis::time("time", 0.0, panels.iter().map(makespan).fold(1.0, f64::max) * 1.005);
     let laid = lay_all(panels, &axis);
-    let entries = entries(&laid);
+    let mut entries = entries(&laid);
+    entries.extend((!path.is_empty()).then(|| entry(Swatch::Line, ALERT, "critical path")));
     let legend_at = (MARGIN, MARGIN + 26.0);
     let right = f64::from(WIDTH) - MARGIN;
     let head = legend_at.1 + legend(None, legend_at, right, &entries) + 6.0;
@@ -60,6 +72,7 @@ pub fn gantt(panels: &[GanttPanel]) -> Picture {
     let mut top = head;
     for (index, panel) in laid.iter().enumerate() {
         draw_panel(&mut picture, panel, &axis, top, index + 1 == laid.len());
+        draw_path(&mut picture, panel, top + HEADING, path);
         top += HEADING + panel.height();
     }
     note(&mut picture, &notes(&laid), (MARGIN, head + body + FOOT + 4.0));
@@ -119,6 +132,28 @@ fn draw_panel(picture: &mut Picture, panel: &Laid, axis: &Axis, top: f64, is_las
         draw_x_labels(picture, corners, axis);
     } else {
         picture.path(vec![(left, corners[3]), (right, corners[3])], 0.5, FAINT_INK);
+    }
+}
+
+/// Frames operations and joins the rows of messages. What belongs to a rank that is not drawn is left out.
+fn draw_path(picture: &mut Picture, panel: &Laid, top: f64, path: &[Event]) {
+    let style = &panel.style;
+    let bar = |rank: Rank| {
+        let row = rank.index().is_multiple_of(panel.step).then_some(rank.index() / panel.step)?;
+        (row < panel.rows.len()).then(|| style.bar(top + style.height * row as f64))
+    };
+    for event in path {
+        let (left, right) = (style.x(event.start), style.x(event.end));
+        let Some((upper, lower)) = bar(event.rank) else { continue };
+        let Some(peer) = event.peer else {
+            let frame = vec![(left, upper), (right, upper), (right, lower), (left, lower), (left, upper)];
+            picture.path(frame, 2.0, ALERT);
+            continue;
+        };
+        if let Some((peer_upper, peer_lower)) = bar(peer) {
+            let (from, to) = if peer > event.rank { (lower, peer_upper) } else { (upper, peer_lower) };
+            picture.path(vec![(left, from), (right, to)], 2.0, ALERT);
+        }
     }
 }
 
@@ -211,7 +246,7 @@ mod tests {
     use crate::picture::Shape;
     use crate::testing::Sample;
 
-    fn draw(samples: &[Sample]) -> Picture {
+    fn drawn(samples: &[Sample]) -> Picture {
         let panels: Vec<_> = samples.iter().map(|s| (s.view(), &s.outcome.record)).collect();
         gantt(&panels)
     }
@@ -229,14 +264,14 @@ mod tests {
             ("fill-drain", [300, 1, 8]),
         ] {
             let sample = Sample::new(schedule, shape[0], shape[1], shape[2]);
-            check_layout(&draw(&[sample]), &format!("{schedule} {shape:?}"));
+            check_layout(&drawn(&[sample]), &format!("{schedule} {shape:?}"));
         }
     }
 
     #[test]
     fn a_comparison_shares_the_axis_and_names_every_makespan() {
         let samples = [Sample::new("fill-drain", 4, 1, 8), Sample::new("1f1b", 4, 1, 8)];
-        let picture = draw(&samples);
+        let picture = drawn(&samples);
         check_layout(&picture, "comparison");
         let words = words(&picture);
         for label in ["makespan 337 ms", "makespan 347 ms", "time [ms]"] {
@@ -246,16 +281,16 @@ mod tests {
 
     #[test]
     fn numbers_are_drawn_while_they_fit() {
-        let small = draw(&[Sample::new("1f1b", 4, 1, 8)]);
+        let small = drawn(&[Sample::new("1f1b", 4, 1, 8)]);
         assert_eq!(words(&small).iter().filter(|&&word| word == "7").count(), 8, "F and B of each rank");
-        let large = draw(&[Sample::new("1f1b", 16, 1, 256)]);
+        let large = drawn(&[Sample::new("1f1b", 16, 1, 256)]);
         assert!(words(&large).iter().all(|&word| word != "7"));
     }
 
     #[test]
     fn the_work_of_a_large_step_is_bounded() {
         let sample = Sample::new("1f1b", 16, 1, 8_000);
-        let picture = draw(&[sample]);
+        let picture = drawn(&[sample]);
         assert!(picture.shapes().len() < 20_000, "{} shapes for 256,000 operations", picture.shapes().len());
         assert!(words(&picture).iter().any(|word| word.contains("mixed")));
     }
@@ -263,7 +298,7 @@ mod tests {
     #[test]
     fn very_long_and_very_short_steps_have_their_unit() {
         let unit = |factor| {
-            let picture = draw(&[Sample::stretched("1f1b", [2, 1, 2], factor)]);
+            let picture = drawn(&[Sample::stretched("1f1b", [2, 1, 2], factor)]);
             check_layout(&picture, "stretched");
             words(&picture).iter().find(|word| word.starts_with("time [")).map(ToString::to_string)
         };
@@ -280,7 +315,7 @@ mod tests {
 
     #[test]
     fn halves_of_an_overlapped_pair_stand_above_each_other() {
-        let picture = draw(&[Sample::ordered(2, &["0F0 0F1+ 0I0 0W0 0B1"])]);
+        let picture = drawn(&[Sample::ordered(2, &["0F0 0F1+ 0I0 0W0 0B1"])]);
         check_layout(&picture, "pair");
         let boxes = picture.shapes().iter().filter_map(|shape| match shape {
             Shape::Box { corners, .. } if corners[2] - corners[0] > 100.0 => Some(*corners),
@@ -295,5 +330,25 @@ mod tests {
             .collect();
         assert_eq!(halves.len(), 2, "{boxes:?}");
         assert!(halves[0][3] <= halves[1][1], "{halves:?}");
+    }
+
+    #[test]
+    fn a_path_frames_its_operations_and_joins_its_ranks() {
+        let sample = Sample::new("1f1b", 2, 1, 1);
+        let path = events(&sample.shape, &sample.outcome.record);
+        let picture = gantt_with_path((sample.view(), &sample.outcome.record), &path);
+        check_layout(&picture, "path");
+        let lines = picture.shapes().iter().filter_map(|shape| match shape {
+            Shape::Path { points, width, .. } if *width > 1.9 && *width < 2.1 => Some(points.len()),
+            _ => None,
+        });
+        let mut lengths: Vec<_> = lines.collect();
+        lengths.sort_unstable();
+        assert_eq!(
+            lengths,
+            [2, 2, 5, 5, 5, 5, 5, 5],
+            "two messages; two forwards, two backwards, two updates"
+        );
+        assert!(words(&picture).contains(&"critical path"));
     }
 }

@@ -37,7 +37,7 @@ pub use axes::{Measure, Scale};
 pub use chart::AxisSpec;
 pub use csv::{write_events, write_memory};
 pub use events::{Event, EventKind, events};
-pub use gantt::{GanttPanel, gantt};
+pub use gantt::{GanttPanel, gantt, gantt_with_path};
 pub use heat_map::{Best, HeatMap, heat_map};
 pub use histogram::{Histogram, histogram};
 pub use line_chart::{Line, LineChart, Stroke, line_chart};

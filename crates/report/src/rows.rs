@@ -90,6 +90,12 @@ impl RowStyle {
         (self.height * share).max(1.0)
     }
 
+    /// The top and the bottom of the bars of a row whose top is at `top`.
+    pub(crate) fn bar(&self, top: f64) -> (f64, f64) {
+        let middle = top + self.height / 2.0;
+        (middle - self.bar_height() / 2.0, middle + self.bar_height() / 2.0)
+    }
+
     /// The colour of an operation: its kind in the shade of its chunk.
     pub(crate) fn colour(&self, event: &Event) -> Colour {
         match event.stage {
@@ -115,8 +121,7 @@ impl RowStyle {
     /// Draws one rank's events, sorted by start, with the row's top at `top`.
     pub(crate) fn draw(&self, picture: &mut Picture, top: f64, mine: &[Event]) {
         let work: Vec<&Event> = mine.iter().filter(|event| !event.kind.is_message()).collect();
-        let middle = top + self.height / 2.0;
-        let bar = (middle - self.bar_height() / 2.0, middle + self.bar_height() / 2.0);
+        let bar = self.bar(top);
         if self.is_blended(mine) {
             return self.blend(picture, bar, &work);
         }
@@ -209,16 +214,12 @@ impl RowStyle {
     }
 }
 
-/// Which half of an overlapped pair an event is, if of any: both run at the very same time.
+/// Which half of an overlapped pair an event is, if of any.
 fn half_of_pair(work: &[&Event], index: usize) -> Option<usize> {
-    let same = |other: usize| {
-        let (one, other) = (work[index], work[other]);
-        one.start == other.start && one.end == other.end && one.start < one.end
-    };
-    if index > 0 && same(index - 1) {
+    if index > 0 && work[index].is_paired_with(work[index - 1]) {
         return Some(1);
     }
-    (index + 1 < work.len() && same(index + 1)).then_some(0)
+    (index + 1 < work.len() && work[index].is_paired_with(work[index + 1])).then_some(0)
 }
 
 /// The mean of what fills a window, the rest being paper.

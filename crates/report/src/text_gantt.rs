@@ -132,12 +132,8 @@ fn paint(mine: &[Event], makespan: u64, columns: u64) -> Vec<Column> {
     painted
 }
 
-/// Whether an event runs at the same time as the one before it: the two halves of an overlapped pair.
-pub(crate) fn is_second_of_pair(mine: &[Event], index: usize) -> bool {
-    index > 0 && {
-        let (first, second) = (&mine[index - 1], &mine[index]);
-        first.start == second.start && first.end == second.end && first.start < first.end
-    }
+fn is_second_of_pair(mine: &[Event], index: usize) -> bool {
+    index > 0 && mine[index].is_paired_with(&mine[index - 1])
 }
 
 fn block(mine: &[Event], index: usize, shape: &Shape, length: usize, ink: Ink) -> String {
@@ -173,7 +169,7 @@ fn coloured(text: &str, colour: Colour) -> String {
 }
 
 /// The colour of an operation: that of its kind, in the shade of its stage's place among its rank's stages.
-pub(crate) fn colour(event: &Event, shape: &Shape) -> Colour {
+fn colour(event: &Event, shape: &Shape) -> Colour {
     let chunk = event.stage.map_or(0, |stage| chunk_of(shape, event.rank, stage));
     let chunks = if event.kind == EventKind::Update { 1 } else { shape.chunks() };
     of_chunk(event.kind, chunk, chunks)
