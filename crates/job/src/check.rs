@@ -2,6 +2,7 @@
 
 use pipestep_engine::Duration;
 
+use crate::input::{Input, ReadFrom};
 use crate::inputs::{Checkpoint, FaultSource, Faults, JobInputs, Mode, NearTier, Recovery, Write};
 use crate::spread::Zero;
 use crate::stragglers::{Jitter, Ranks, Response, SlowDetection, SlowRanks, Stragglers};
@@ -23,7 +24,54 @@ impl JobInputs {
             checkpoint.check()?;
         }
         self.faults.check(self.checkpoint.as_ref())?;
-        self.stragglers.check()
+        self.stragglers.check()?;
+        self.check_storage()?;
+        let Some(input) = &self.input else { return Ok(()) };
+        input.check()?;
+        match &self.stragglers.ranks {
+            Some(ranks) if ranks.step != input.step => {
+                Err(InputError::StepsDiffer { input: input.step, ranks: ranks.step })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether there is a shared storage for everything that goes there.
+    fn check_storage(&self) -> Result<(), InputError> {
+        let missing = |what| Err(InputError::NoStorage { what });
+        if self.storage.is_some() {
+            return Ok(());
+        }
+        let near = self.checkpoint.as_ref().and_then(|saved| saved.near);
+        let recoveries = [Some(self.faults.recovery), near.map(|near| near.recovery)];
+        if self.checkpoint.as_ref().is_some_and(|saved| saved.write == Write::Storage) {
+            return missing("checkpoint.write");
+        }
+        if recoveries.iter().flatten().any(|recovery| matches!(recovery, Recovery::Storage { .. })) {
+            return missing("faults.recovery");
+        }
+        match self.input.as_ref().and_then(|input| input.read) {
+            Some(read) if read.from == ReadFrom::Storage => missing("input.read"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Input {
+    fn check(&self) -> Result<(), InputError> {
+        let positive = [
+            (u64::from(self.items_per_step), "input.items_per_step"),
+            (u64::from(self.workers), "input.workers"),
+            (u64::from(self.delivery), "input.delivery"),
+            (self.step.as_nanos(), "job.step"),
+        ];
+        if let Some((_, what)) = positive.into_iter().find(|&(value, _)| value == 0) {
+            return Err(InputError::Zero { what });
+        }
+        if self.prefetch < self.items_per_step {
+            return Err(InputError::Prefetch { wanted: self.items_per_step, prefetch: self.prefetch });
+        }
+        self.make.check("input.make", Zero::Allowed)
     }
 }
 
@@ -32,10 +80,10 @@ impl Checkpoint {
         self.requests.every.check("checkpoint.every", Zero::Refused)?;
         match self.write {
             Write::Time(time) => time.check("checkpoint.write_time", Zero::Allowed)?,
-            Write::Rate(_) if self.size.is_none() => {
+            Write::Rate(_) | Write::Storage if self.size.is_none() => {
                 return Err(InputError::NoSize { what: "checkpoint.bandwidth" });
             }
-            Write::Rate(_) => {}
+            Write::Rate(_) | Write::Storage => {}
         }
         if let Mode::Async { backlog, buffer, .. } = self.mode {
             if backlog.buffers() == Some(0) {
@@ -207,10 +255,12 @@ fn check_recovery(
 ) -> Result<(), InputError> {
     match recovery {
         Recovery::Fixed(length) => length.check(what, Zero::Allowed),
-        Recovery::Read { .. } if checkpoint.is_none_or(|saved| saved.size.is_none()) => {
+        Recovery::Read { .. } | Recovery::Storage { .. }
+            if checkpoint.is_none_or(|saved| saved.size.is_none()) =>
+        {
             Err(InputError::NoSize { what })
         }
-        Recovery::Read { .. } => Ok(()),
+        Recovery::Read { .. } | Recovery::Storage { .. } => Ok(()),
     }
 }
 

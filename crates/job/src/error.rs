@@ -87,6 +87,30 @@ pub enum InputError {
         /// How many there are.
         present: u64,
     },
+    /// Something that needs the shared storage, and there is none.
+    #[error("`{what}` goes to a shared storage that is not described: give `[storage]`")]
+    NoStorage {
+        /// The key.
+        what: &'static str,
+    },
+    /// A buffer that never holds what a step takes.
+    #[error(
+        "a step takes {wanted} items and the buffer holds {prefetch}: give `input.prefetch` at least as many"
+    )]
+    Prefetch {
+        /// What a step takes.
+        wanted: u32,
+        /// What the buffer holds.
+        prefetch: u32,
+    },
+    /// Steps of two lengths.
+    #[error("the input feeds steps of {input} and the ranks take {ranks} for one")]
+    StepsDiffer {
+        /// The step of the input.
+        input: Duration,
+        /// The step of the ranks.
+        ranks: Duration,
+    },
     /// More overhead than step.
     #[error("an overhead of {overhead} does not fit into a step of {step}")]
     Overhead {

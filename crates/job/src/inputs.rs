@@ -6,6 +6,7 @@
 use pipestep_engine::{Bytes, Duration, Rate, Time};
 
 use crate::Spread;
+use crate::input::{Input, Storage};
 use crate::stragglers::Stragglers;
 
 /// A job: what it has to do and everything that gets in its way.
@@ -21,6 +22,10 @@ pub struct JobInputs {
     pub faults: Faults,
     /// What slows useful work down.
     pub stragglers: Stragglers,
+    /// What feeds the steps; `None`: input is always there.
+    pub input: Option<Input>,
+    /// Storage that checkpoints and input share; `None`: they have nothing in common.
+    pub storage: Option<Storage>,
     /// The seed of every random draw.
     pub seed: u64,
 }
@@ -88,6 +93,8 @@ pub enum Write {
     Rate(Rate),
     /// This long, whatever the size; random ones are drawn for each write.
     Time(Spread),
+    /// The size over the write rate of [`JobInputs::storage`], shared with whatever else uses it.
+    Storage,
 }
 
 /// When saves are asked for.
@@ -141,6 +148,11 @@ pub enum Recovery {
     Read {
         /// The bandwidth of the read.
         bandwidth: Rate,
+        /// From the end of the read until training goes on.
+        restart: Duration,
+    },
+    /// The size of a checkpoint over the read rate of [`JobInputs::storage`], and the restart.
+    Storage {
         /// From the end of the read until training goes on.
         restart: Duration,
     },
@@ -213,6 +225,8 @@ impl JobInputs {
             checkpoint: None,
             faults: Faults::none(),
             stragglers: Stragglers::default(),
+            input: None,
+            storage: None,
             seed: 0,
         }
     }

@@ -44,6 +44,7 @@ mod causes;
 mod check;
 pub mod closed_form;
 mod error;
+mod input;
 mod inputs;
 mod jitter;
 mod outcome;
@@ -59,6 +60,7 @@ mod world;
 
 pub use causes::{FAILURE_PRESETS, FailurePreset, LLAMA3};
 pub use error::{InputError, JobError};
+pub use input::{Input, InputCache, InputRead, InputTotals, ReadFrom, Replay, Storage, WorkerStop};
 pub use inputs::{
     Backlog, Cause, Checkpoint, FaultSource, Faults, JobInputs, Mode, NearTier, Recovery, Requests, Spares,
     Trigger, Write,

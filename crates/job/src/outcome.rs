@@ -3,6 +3,7 @@
 use pipestep_engine::{Bytes, Duration, Interval, Level, Time};
 
 use crate::Warning;
+use crate::input::{InputTotals, Replay};
 
 /// The outcome of one run of a job.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +28,8 @@ pub struct JobOutcome {
     pub causes: Vec<CauseTotal>,
     /// What jittered and slow ranks came to; `None` without them.
     pub stragglers: Option<StragglerTotals>,
+    /// What the input came to; `None` if it is always there.
+    pub input: Option<InputTotals>,
     /// What the user should know.
     pub warnings: Vec<Warning>,
     /// Every capture and skip, in the order of the requests; empty for [`Detail::Summary`].
@@ -202,6 +205,8 @@ pub struct FailureRecord {
     pub snapshots_lost: u64,
     /// Bytes of those that had not been written.
     pub pending_bytes: Bytes,
+    /// What the input has to replay; `None` if input is always there.
+    pub replay: Option<Replay>,
 }
 
 /// Where a failure comes from.

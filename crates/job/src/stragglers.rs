@@ -47,6 +47,21 @@ pub struct Ranks {
     pub response: Response,
 }
 
+impl Ranks {
+    /// One rank whose steps always take as long.
+    pub const fn steady(step: Duration) -> Self {
+        Self {
+            count: 1,
+            step,
+            overhead: Duration::ZERO,
+            jitter: Jitter::None,
+            slow: None,
+            detection: None,
+            response: Response::Wait,
+        }
+    }
+}
+
 /// How the computing time of a healthy rank scatters, as a multiple of its mean (or base) time. It is noise
 /// added to the time of a rank, however much it has to do.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,6 +5,7 @@
 //! phase ends; a request is made and captured; a failure strikes; the run stops at its horizon.
 
 mod faults;
+mod feeding;
 mod lifetimes;
 mod ranks;
 mod record;
@@ -13,6 +14,7 @@ mod saver;
 mod saving;
 mod slow;
 mod stepping;
+mod storage;
 mod writer;
 
 use pipestep_engine::{Duration, EventId, EventQueue, Interval, MovingQueue, Streams, Time, World, run};
@@ -22,10 +24,12 @@ use crate::outcome::{Activity, Detail, JobOutcome, Losses, Span};
 use crate::progress::{Progress, Units};
 use crate::{JobError, Warning};
 use faults::{FaultState, Strike};
+use feeding::FeedState;
 use ranks::RankState;
 use saver::Saver;
 use slow::Windows;
 use stepping::Stepping;
+use storage::StorageState;
 
 /// Events that a run may take: some ten seconds of computing.
 const MAX_EVENTS: u64 = 100_000_000;
@@ -65,6 +69,12 @@ pub(crate) enum Event {
     PhaseEnd,
     /// The clock asks for a checkpoint.
     ClockRequest,
+    /// Something that uses the shared storage has ended.
+    StorageEnd,
+    /// A worker has made some input.
+    Delivery(u64),
+    /// Workers that had stopped may go on.
+    WorkersGoOn,
     /// The next request in line may be served.
     ServeLine,
     /// Something breaks.
@@ -89,6 +99,8 @@ pub(crate) struct JobWorld<'a> {
     faults: FaultState<'a>,
     windows: Windows,
     stepping: Option<Stepping<'a>>,
+    storage: StorageState,
+    feed: Option<FeedState<'a>>,
     lost: Losses,
     timeline: Vec<Span>,
     events: u64,
@@ -128,11 +140,9 @@ impl<'a> JobWorld<'a> {
                 .transpose()?,
             faults: FaultState::new(inputs, streams, run_number),
             windows: Windows::new(&inputs.stragglers.windows),
-            stepping: inputs
-                .stragglers
-                .ranks
-                .as_ref()
-                .map(|ranks| Stepping::new(RankState::new(ranks, streams, run_number))),
+            stepping: RankState::new(inputs, streams, run_number).map(Stepping::new),
+            storage: StorageState::new(inputs.storage),
+            feed: inputs.input.as_ref().map(|input| FeedState::new(input, streams, run_number)),
             lost: Losses::default(),
             timeline: Vec::new(),
             events: 0,
@@ -150,6 +160,7 @@ impl<'a> JobWorld<'a> {
         self.faults.begin(queue);
         self.windows.schedule_next(queue);
         self.begin_stepping(queue);
+        self.begin_feeding(queue)?;
         self.train(Time::ZERO, queue)
     }
 
@@ -186,9 +197,21 @@ impl<'a> JobWorld<'a> {
     }
 
     fn train(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
+        if !self.take_input(now, queue)? {
+            self.enter(now, Activity::InputWait, queue);
+            return Ok(());
+        }
         self.enter(now, Activity::Training, queue);
         self.run_step(now, queue);
         self.plan_work(now, queue)
+    }
+
+    /// Whether the job is down or recovering: nobody asks for checkpoints or input.
+    const fn is_down(&self) -> bool {
+        matches!(
+            self.activity,
+            Activity::Detecting | Activity::Down | Activity::SpareWait | Activity::Recovering
+        )
     }
 
     /// Schedules the next instant at which the work done matters.
@@ -285,7 +308,9 @@ impl<'a> JobWorld<'a> {
     }
 
     fn outcome(self) -> Result<JobOutcome, JobError> {
-        let end = self.ended.unwrap_or(self.since);
+        let Some(end) = self.ended else {
+            return Err(JobError::NoInput { at: self.since });
+        };
         let totals = self.progress.totals();
         let lost = Losses {
             redo: totals.redo,
@@ -317,6 +342,7 @@ impl<'a> JobWorld<'a> {
             failures_ignored,
             causes,
             stragglers: self.stepping.map(|stepping| stepping.state.totals),
+            input: self.feed.map(|feed| feed.totals),
             warnings,
             checkpoints,
             failures,
@@ -332,10 +358,11 @@ impl<'a> JobWorld<'a> {
 fn units_for(inputs: &JobInputs) -> Result<Units, JobError> {
     const DRAWN: u64 = 1_000_000_000_000;
     let windows = inputs.stragglers.windows.iter().map(|window| window.factor);
-    let Some(ranks) = &inputs.stragglers.ranks else {
+    let ranks = inputs.stragglers.ranks.as_ref();
+    if ranks.is_none() && inputs.input.is_none() {
         return Ok(Units::for_factors(windows, 1)?);
-    };
-    let slow = ranks.slow.iter().map(|slow| slow.factor);
+    }
+    let slow = ranks.and_then(|ranks| ranks.slow.as_ref()).map(|slow| slow.factor).into_iter();
     Ok(Units::for_factors(slow, DRAWN).or_else(|_| Units::for_factors(std::iter::empty(), DRAWN))?)
 }
 
@@ -358,6 +385,9 @@ impl World<Queue> for JobWorld<'_> {
             Event::StepEnd => self.end_step(now, queue),
             Event::SlowRank { fixed } => self.slow_rank(now, fixed, queue),
             Event::Heal(id) => self.heal_rank(now, id, queue),
+            Event::StorageEnd => self.storage_end(now, queue),
+            Event::Delivery(delivery) => self.deliver(now, delivery, queue),
+            Event::WorkersGoOn => self.start_workers(now, queue),
             Event::WorkReached => self.reach_work(now, queue),
             Event::PhaseEnd => self.end_phase(now, queue),
             Event::ClockRequest => self.clock_request(now, queue),

@@ -11,6 +11,7 @@ use rand_chacha::ChaCha12Rng;
 use super::lifetimes::Lifetimes;
 use super::rollback::Rollback;
 use super::saver::Point;
+use super::storage::Use;
 use super::{Event, HOPELESS, JobWorld, Queue, class};
 use crate::inputs::{Cause, FaultSource, Faults, JobInputs, Recovery};
 use crate::outcome::{Activity, CauseTotal, Detail, FailureOrigin, FailureRecord, Place};
@@ -250,6 +251,8 @@ impl JobWorld<'_> {
         let back = self.progress.position().saturating_sub(point.work);
         self.progress.restore(point.work);
         self.drop_step();
+        self.storage.cancel(now, Use::Restore, queue);
+        let replay = self.roll_back_input(now, point.items, queue);
         self.faults.place = rollback.place;
         if self.detail == Detail::Full {
             let since = point.capture.max(self.faults.latest_resume);
@@ -262,6 +265,7 @@ impl JobWorld<'_> {
                 redo_useful: self.progress.units.nanos(back),
                 snapshots_lost: rollback.snapshots_lost,
                 pending_bytes: rollback.pending_bytes,
+                replay,
             });
         }
         if origin != FailureOrigin::Fixed {
@@ -276,7 +280,7 @@ impl JobWorld<'_> {
 
     fn roll_back(&mut self, now: Time, near_survives: bool, queue: &mut Queue) -> Result<Rollback, JobError> {
         match &mut self.saver {
-            Some(saver) => saver.roll_back(now, near_survives, queue),
+            Some(saver) => saver.roll_back(now, near_survives, &mut self.storage, queue),
             None => Ok(Rollback {
                 point: Point::START,
                 place: Place::Far,
@@ -330,22 +334,42 @@ impl JobWorld<'_> {
         }
     }
 
-    pub(super) fn recover(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
+    /// How the job comes back from where its checkpoint is.
+    fn recovery(&self) -> Recovery {
         let near = self.saver.as_ref().and_then(|saver| saver.checkpoint.near);
-        let recovery = match (self.faults.place, near) {
+        match (self.faults.place, near) {
             (Place::Near, Some(near)) => near.recovery,
             _ => self.faults.faults.recovery,
-        };
-        let length = match recovery {
+        }
+    }
+
+    pub(super) fn recover(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
+        let length = match self.recovery() {
             Recovery::Fixed(spread) => self.faults.draw(spread),
             Recovery::Read { bandwidth, restart } => self.read_time(bandwidth)?.plus(restart)?,
+            Recovery::Storage { .. } => {
+                self.enter(now, Activity::Recovering, queue);
+                return self.storage.read(now, Use::Restore, self.checkpoint_size(), queue);
+            }
         };
         self.enter_for(now, Activity::Recovering, length, queue)
     }
 
+    /// The checkpoint has been read from the shared storage.
+    pub(super) fn restored(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
+        let restart = match self.recovery() {
+            Recovery::Storage { restart } => restart,
+            _ => Duration::ZERO,
+        };
+        self.enter_for(now, Activity::Recovering, restart, queue)
+    }
+
     fn read_time(&self, bandwidth: Rate) -> Result<Duration, JobError> {
-        let size = self.saver.as_ref().and_then(|saver| saver.checkpoint.size);
-        Ok(bandwidth.time_for(size.unwrap_or(Bytes::ZERO))?)
+        Ok(bandwidth.time_for(self.checkpoint_size())?)
+    }
+
+    fn checkpoint_size(&self) -> Bytes {
+        self.saver.as_ref().and_then(|saver| saver.checkpoint.size).unwrap_or_default()
     }
 
     /// Training goes on from the checkpoint.
@@ -354,6 +378,8 @@ impl JobWorld<'_> {
         if let Some(saver) = &mut self.saver {
             saver.resume(now, self.progress.position(), queue);
         }
+        // Input starts with an empty buffer.
+        self.enter(now, Activity::InputWait, queue);
         self.train(now, queue)
     }
 }

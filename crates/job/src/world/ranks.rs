@@ -2,11 +2,14 @@
 //!
 //! Without jitter all steps between two changes are alike and make one bundle; with it each step is drawn.
 
+use std::borrow::Cow;
+
 use pipestep_engine::{Duration, Streams, Time};
 use rand_chacha::ChaCha12Rng;
 
 use super::lifetimes::Lifetimes;
 use crate::Spread;
+use crate::inputs::JobInputs;
 use crate::jitter::how_many;
 use crate::outcome::StragglerTotals;
 use crate::stragglers::{Jitter, Ranks, Response, SlowDetection};
@@ -49,7 +52,9 @@ struct Late {
 /// The state of the ranks of a job.
 #[derive(Debug)]
 pub(super) struct RankState<'a> {
-    pub(super) ranks: &'a Ranks,
+    pub(super) ranks: Cow<'a, Ranks>,
+    /// Most steps in a bundle.
+    most: u64,
     jitter: ChaCha12Rng,
     lengths: ChaCha12Rng,
     fixed: Vec<Time>,
@@ -69,7 +74,14 @@ pub(super) struct RankState<'a> {
 }
 
 impl<'a> RankState<'a> {
-    pub(super) fn new(ranks: &'a Ranks, streams: Streams, run_number: u64) -> Self {
+    /// The ranks of a job; one that never varies if only its input has steps, `None` if nothing does.
+    pub(super) fn new(inputs: &'a JobInputs, streams: Streams, run_number: u64) -> Option<Self> {
+        let ranks = match (&inputs.stragglers.ranks, &inputs.input) {
+            (Some(ranks), _) => Cow::Borrowed(ranks),
+            (None, Some(input)) => Cow::Owned(Ranks::steady(input.step)),
+            (None, None) => return None,
+        };
+        let bundle = if inputs.input.is_some() { 1 } else { BUNDLE };
         let slow = ranks.slow.as_ref();
         let mut fixed = slow.map_or_else(Vec::new, |slow| slow.at.clone());
         fixed.sort_unstable();
@@ -78,8 +90,11 @@ impl<'a> RankState<'a> {
             Lifetimes::new(between, ranks.count, rng)
         });
         let window = ranks.detection.map_or(1, |detection| detection.window);
+        let suspect =
+            ranks.detection.map_or(0.0, |detection| ranks.jitter.upper_tail(1.0 + detection.threshold));
         let mut state = Self {
             ranks,
+            most: bundle,
             jitter: streams.stream("jitter", run_number),
             lengths: streams.stream("slow rank lengths", run_number),
             fixed,
@@ -90,9 +105,7 @@ impl<'a> RankState<'a> {
             next_id: 0,
             idle: 0,
             streaks: vec![0; window.saturating_sub(1) as usize],
-            suspect: ranks
-                .detection
-                .map_or(0.0, |detection| ranks.jitter.upper_tail(1.0 + detection.threshold)),
+            suspect,
             totals: StragglerTotals::default(),
         };
         // Who is slow from the start is so in the first step.
@@ -101,7 +114,7 @@ impl<'a> RankState<'a> {
             let heals = state.become_slow().and_then(|(id, lasts)| Some((id, lasts?)));
             state.first_heals.extend(heals);
         }
-        state
+        Some(state)
     }
 
     /// Ranks that are slow from the start, and for how long.
@@ -254,11 +267,16 @@ impl<'a> RankState<'a> {
 
     /// Steps that are alike: until a slow rank is noticed, or for good.
     fn bundle(&mut self) -> u64 {
-        let Some(detection) = self.ranks.detection else { return BUNDLE };
+        let Some(detection) = self.ranks.detection else { return self.most };
         let load = self.load();
         let suspect = |rank: &Slow| load * (rank.factor - 1.0) > detection.threshold && !rank.noticed;
         let left = |rank: &Slow| u64::from(detection.window.saturating_sub(rank.streak).max(1));
-        self.slow.iter().filter(|rank| suspect(rank)).map(left).min().unwrap_or(BUNDLE)
+        self.slow
+            .iter()
+            .filter(|rank| suspect(rank))
+            .map(left)
+            .min()
+            .map_or(self.most, |left| left.min(self.most))
     }
 
     /// Alike steps have been done: their slow ranks have been watched as often.

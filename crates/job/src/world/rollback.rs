@@ -1,9 +1,10 @@
 //! What a failure does to the saves, and where they go on from.
 
-use pipestep_engine::{Bytes, Time};
+use pipestep_engine::{Bytes, Duration, Time};
 
 use super::Queue;
 use super::saver::{Point, Saver};
+use super::storage::{StorageState, Use};
 use crate::JobError;
 use crate::inputs::{Mode, Trigger};
 use crate::outcome::Place;
@@ -29,15 +30,17 @@ impl Saver<'_> {
         &mut self,
         now: Time,
         near_survives: bool,
+        storage: &mut StorageState,
         queue: &mut Queue,
     ) -> Result<Rollback, JobError> {
         let snapshots_lost = (self.held() + self.committing.len()) as u64;
-        let pending_bytes = self.pending_bytes(now);
+        let in_storage = storage.cancel(now, Use::Write, queue);
+        let pending_bytes = self.pending_bytes(now, in_storage);
         if self.checkpoint.mode != Mode::Sync {
             self.change_buffers(now, -(self.held() as i128))?;
         }
         let commits = self.committing.drain(..).map(|(_, id)| id);
-        let write = self.writing.take().map(|writing| writing.end);
+        let write = self.writing.take().and_then(|writing| writing.end);
         for id in commits.chain(write) {
             queue.cancel(id);
         }
@@ -71,7 +74,7 @@ impl Saver<'_> {
     }
 
     /// Bytes of captured snapshots that are not written.
-    fn pending_bytes(&self, now: Time) -> Bytes {
+    fn pending_bytes(&self, now: Time, in_storage: Option<Duration>) -> Bytes {
         let size = u128::from(self.checkpoint.size.map_or(0, Bytes::get));
         if self.checkpoint.mode == Mode::Sync {
             return Bytes::ZERO;
@@ -79,7 +82,10 @@ impl Saver<'_> {
         let waiting = (usize::from(self.staging.is_some()) + self.queued.len()) as u128 * size;
         let writing = self.writing.map_or(0, |writing| {
             let length = u128::from(writing.length.as_nanos()).max(1);
-            let left = length.saturating_sub(u128::from(now.since(writing.start).as_nanos()));
+            let left = in_storage.map_or_else(
+                || length.saturating_sub(u128::from(now.since(writing.start).as_nanos())),
+                |left| u128::from(left.as_nanos()),
+            );
             size * left / length
         });
         Bytes::new(u64::try_from(waiting + writing).unwrap_or(u64::MAX))

@@ -8,6 +8,7 @@ use pipestep_engine::{Curve, Duration, EventId, Ledger, Level, Streams, Time};
 use rand_chacha::ChaCha12Rng;
 
 use super::record::SaveLog;
+use super::storage::{StorageState, Use};
 use super::{Event, Queue, class};
 use crate::JobError;
 use crate::inputs::{Backlog, Checkpoint, Mode, Trigger, Write};
@@ -19,13 +20,15 @@ use crate::progress::Units;
 pub(super) struct Point {
     pub(super) capture: Time,
     pub(super) work: u128,
+    /// Items of input in it.
+    pub(super) items: u64,
     /// Near saves since the latest far one: the pattern of saves goes on from there.
     pub(super) near_since_far: u32,
 }
 
 impl Point {
     /// The start of the job, which needs no checkpoint.
-    pub(super) const START: Self = Self { capture: Time::ZERO, work: 0, near_since_far: 0 };
+    pub(super) const START: Self = Self { capture: Time::ZERO, work: 0, items: 0, near_since_far: 0 };
 }
 
 /// A snapshot on its way to being usable.
@@ -51,7 +54,8 @@ pub(super) struct Writing {
     pub(super) snapshot: Snapshot,
     pub(super) start: Time,
     pub(super) length: Duration,
-    pub(super) end: EventId,
+    /// Its end, unless the shared storage knows it.
+    pub(super) end: Option<EventId>,
 }
 
 /// What the head of the line gets.
@@ -118,7 +122,7 @@ impl<'a> Saver<'a> {
         let fixed_write = match (checkpoint.write, checkpoint.size) {
             (Write::Rate(rate), Some(size)) => Some(rate.time_for(size)?),
             (Write::Time(time), _) => time.fixed(),
-            (Write::Rate(_), None) => None,
+            (Write::Rate(_), None) | (Write::Storage, _) => None,
         };
         let curve = match detail {
             Detail::Summary => BacklogCurve::Dropped,
@@ -230,13 +234,17 @@ impl<'a> Saver<'a> {
         Ok(Turn::Capture)
     }
 
-    /// Captures the head of the line at this much work; returns how long training is paused for it.
+    /// Captures a request at this much work and input; returns how long training is paused for it, unless that
+    /// is for the shared storage to say.
     pub(super) fn capture(
         &mut self,
         now: Time,
         request: Request,
-        position: u128,
-    ) -> Result<Duration, JobError> {
+        at: (u128, u64),
+        storage: &mut StorageState,
+        queue: &mut Queue,
+    ) -> Result<Option<Duration>, JobError> {
+        let (position, items) = at;
         let near = self.checkpoint.near;
         let place = match near {
             Some(near) if self.near_since_far + 1 < near.far_every => Place::Near,
@@ -246,6 +254,7 @@ impl<'a> Saver<'a> {
         let point = Point {
             capture: now,
             work: request.mark.unwrap_or(position),
+            items,
             near_since_far: self.near_since_far,
         };
         let record = request.record;
@@ -255,10 +264,17 @@ impl<'a> Saver<'a> {
         match (self.checkpoint.mode, near, place) {
             (Mode::Async { staging, .. }, _, _) => {
                 self.change_buffers(now, 1)?;
-                Ok(staging)
+                Ok(Some(staging))
             }
-            (Mode::Sync, Some(near), Place::Near) => Ok(near.write),
-            (Mode::Sync, _, _) => Ok(self.write_time().plus(self.checkpoint.commit_delay)?),
+            (Mode::Sync, Some(near), Place::Near) => Ok(Some(near.write)),
+            (Mode::Sync, _, _) => {
+                let write = self.write_time(storage)?;
+                if self.checkpoint.write == Write::Storage {
+                    storage.start(now, Use::Write, write, queue);
+                    return Ok(None);
+                }
+                Ok(Some(write.plus(self.checkpoint.commit_delay)?))
+            }
         }
     }
 }

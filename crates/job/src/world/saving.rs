@@ -1,7 +1,8 @@
 //! How saves and training take turns: requests, the line, the pause, and going on.
 
-use pipestep_engine::{EventQueue, Time};
+use pipestep_engine::{Duration, EventQueue, Time};
 
+use super::feeding::FeedState;
 use super::saver::Turn;
 use super::{Event, HOPELESS, JobWorld, Queue, class};
 use crate::JobError;
@@ -11,15 +12,7 @@ use crate::outcome::Activity;
 impl JobWorld<'_> {
     /// The clock asks for a checkpoint; while the job is down nobody listens.
     pub(super) fn clock_request(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
-        let listens = match self.activity {
-            Activity::Training
-            | Activity::Waiting
-            | Activity::Staging
-            | Activity::Rebalancing
-            | Activity::InputWait => true,
-            Activity::Detecting | Activity::Down | Activity::SpareWait | Activity::Recovering => false,
-        };
-        if listens {
+        if !self.is_down() {
             self.request(now, queue)?;
         }
         let Some(saver) = &mut self.saver else {
@@ -59,9 +52,8 @@ impl JobWorld<'_> {
     pub(super) fn serve_line(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
         while self.activity == Activity::Waiting {
             let position = self.progress.position();
-            let Some(saver) = &mut self.saver else {
-                return Ok(());
-            };
+            let items = self.feed.as_ref().map_or(0, FeedState::trained);
+            let Some(saver) = &mut self.saver else { return Ok(()) };
             let turn = saver.turn(now)?;
             match (turn, saver.line.front().copied()) {
                 (Turn::Wait, _) => return Ok(()),
@@ -72,11 +64,14 @@ impl JobWorld<'_> {
                 }
                 (Turn::Capture, Some(request)) => {
                     saver.line.pop_front();
-                    let pause = saver.capture(now, request, position)?;
+                    let pause = saver.capture(now, request, (position, items), &mut self.storage, queue)?;
                     if saver.checkpoint.requests.trigger == Trigger::Work {
                         saver.plan_request(now, request.mark.unwrap_or(position), None, queue);
                     }
-                    self.enter_for(now, Activity::Staging, pause, queue)?;
+                    match pause {
+                        Some(pause) => self.enter_for(now, Activity::Staging, pause, queue)?,
+                        None => self.enter(now, Activity::Staging, queue),
+                    }
                 }
             }
         }
@@ -88,7 +83,7 @@ impl JobWorld<'_> {
         let Some(saver) = &mut self.saver else {
             return Ok(());
         };
-        saver.end_staging(now, queue)?;
+        saver.end_staging(now, &mut self.storage, queue)?;
         self.train_or_wait(now, queue)
     }
 
@@ -107,10 +102,21 @@ impl JobWorld<'_> {
         let Some(saver) = &mut self.saver else {
             return Ok(());
         };
-        saver.end_write(now, queue)?;
+        saver.end_write(now, &mut self.storage, queue)?;
         if self.activity == Activity::Waiting {
             queue.schedule(now, class::REQUEST, Event::ServeLine);
         }
         Ok(())
+    }
+
+    /// Whether saves pause training for the whole write.
+    pub(super) fn writes_synchronously(&self) -> bool {
+        self.saver.as_ref().is_some_and(|saver| saver.checkpoint.mode == Mode::Sync)
+    }
+
+    /// A synchronous write to shared storage is done; training goes on after the commit.
+    pub(super) fn commit_synchronously(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
+        let delay = self.saver.as_ref().map_or(Duration::ZERO, |saver| saver.checkpoint.commit_delay);
+        self.enter_for(now, Activity::Staging, delay, queue)
     }
 }

@@ -124,6 +124,9 @@ impl JobWorld<'_> {
         stepping.event = None;
         let Some(running) = stepping.running.take() else { return Ok(()) };
         self.progress.snap(running.end);
+        if let Some(feed) = &mut self.feed {
+            feed.step_done();
+        }
         if self.progress.is_done() {
             self.end(now, queue);
             return Ok(());
@@ -177,8 +180,13 @@ impl JobWorld<'_> {
                 return Ok(());
             }
         }
-        self.run_step(now, queue);
-        self.plan_work(now, queue)
+        if self.take_input(now, queue)? {
+            self.run_step(now, queue);
+            self.plan_work(now, queue)
+        } else {
+            self.enter(now, Activity::InputWait, queue);
+            Ok(())
+        }
     }
 
     /// A rank becomes slow.

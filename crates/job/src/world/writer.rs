@@ -3,6 +3,7 @@
 use pipestep_engine::{Bytes, Duration, LedgerError, Time};
 
 use super::saver::{Saver, Snapshot, Writing};
+use super::storage::{StorageState, Use};
 use super::{Event, Queue, class};
 use crate::JobError;
 use crate::inputs::{Mode, Write};
@@ -10,7 +11,12 @@ use crate::outcome::Place;
 
 impl Saver<'_> {
     /// The copy is done, or the synchronous write.
-    pub(super) fn end_staging(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
+    pub(super) fn end_staging(
+        &mut self,
+        now: Time,
+        storage: &mut StorageState,
+        queue: &mut Queue,
+    ) -> Result<(), JobError> {
         let Some(mut snapshot) = self.staging.take() else {
             return Ok(());
         };
@@ -30,19 +36,29 @@ impl Saver<'_> {
             return self.change_buffers(now, -1);
         }
         self.queued.push_back(snapshot);
-        self.start_write(now, queue)
+        self.start_write(now, storage, queue)
     }
 
     /// Starts the next write if the writer is idle.
-    fn start_write(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
+    fn start_write(
+        &mut self,
+        now: Time,
+        storage: &mut StorageState,
+        queue: &mut Queue,
+    ) -> Result<(), JobError> {
         if self.writing.is_some() {
             return Ok(());
         }
         let Some(snapshot) = self.queued.pop_front() else {
             return Ok(());
         };
-        let length = self.write_time();
-        let end = queue.schedule_movable(now.after(length)?, class::COMMIT, Event::WriteEnd);
+        let length = self.write_time(storage)?;
+        let end = if self.checkpoint.write == Write::Storage {
+            storage.start(now, Use::Write, length, queue);
+            None
+        } else {
+            Some(queue.schedule_movable(now.after(length)?, class::COMMIT, Event::WriteEnd))
+        };
         self.totals.count_wait(now.since(snapshot.staged));
         self.log.writing(snapshot.record, now);
         self.writing = Some(Writing { snapshot, start: now, length, end });
@@ -50,7 +66,12 @@ impl Saver<'_> {
     }
 
     /// The writer has written its snapshot, whose buffer is free.
-    pub(super) fn end_write(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
+    pub(super) fn end_write(
+        &mut self,
+        now: Time,
+        storage: &mut StorageState,
+        queue: &mut Queue,
+    ) -> Result<(), JobError> {
         let Some(Writing { snapshot, start, .. }) = self.writing.take() else {
             return Ok(());
         };
@@ -63,7 +84,7 @@ impl Saver<'_> {
             let id = queue.schedule_movable(now.after(delay)?, class::COMMIT, Event::Commit);
             self.committing.push_back((snapshot, id));
         }
-        self.start_write(now, queue)
+        self.start_write(now, storage, queue)
     }
 
     /// The oldest snapshot that was written and not usable is.
@@ -92,15 +113,18 @@ impl Saver<'_> {
         }
     }
 
-    pub(super) fn write_time(&mut self) -> Duration {
+    /// How long the next write takes, with shared storage to itself.
+    pub(super) fn write_time(&mut self, storage: &StorageState) -> Result<Duration, JobError> {
         if let Some(fixed) = self.fixed_write {
-            return fixed;
+            return Ok(fixed);
         }
-        let drawn = match self.checkpoint.write {
-            Write::Time(time) => time.draw(&mut self.write_times),
-            Write::Rate(_) => None,
-        };
-        drawn.unwrap_or(Duration::from_nanos(u64::MAX))
+        match self.checkpoint.write {
+            Write::Time(time) => {
+                let drawn = time.draw(&mut self.write_times);
+                Ok(drawn.unwrap_or(Duration::from_nanos(u64::MAX)))
+            }
+            Write::Rate(_) | Write::Storage => storage.write_time(self.checkpoint.size.unwrap_or_default()),
+        }
     }
 
     pub(super) fn change_buffers(&mut self, now: Time, buffers: i128) -> Result<(), JobError> {

@@ -1,10 +1,14 @@
-//! Input: the book's packs through storage, CPU, copy and step.
+//! Input: the book's packs through storage, CPU, copy and step, and jobs that wait for their workers.
 
-use pipestep_engine::{Bytes, Duration, Interval, Rate};
-use pipestep_job::{InputError, JobError, Sample, Supply, SupplyCheckpoints, supply};
+use pipestep_engine::{Bytes, Duration, Interval, Rate, Time};
+use pipestep_job::{
+    Detail, Estimate, Input, InputCache, InputError, InputRead, JobError, JobInputs, JobOutcome, ReadFrom,
+    Recovery, Sample, Spread, Storage, Supply, SupplyCheckpoints, WorkerStop, Write, simulate, supply,
+};
+use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::support::{data, ratio};
+use crate::support::{adds_up, data, queued, ratio, seconds, until};
 
 fn count(value: &Value, key: &str) -> u64 {
     value[key].as_u64().unwrap()
@@ -83,4 +87,237 @@ fn a_sample_longer_than_a_pack_is_refused() {
     let JobError::Input(InputError::SampleTooLong { tokens: 448, pack: 400 }) = error else {
         panic!("{error}");
     };
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+/// One worker that makes an item at a time, for steps of a second that take one each.
+fn feed(make: Spread, prefetch: u32) -> Input {
+    Input {
+        step: seconds(1.0),
+        items_per_step: 1,
+        workers: 1,
+        make,
+        delivery: 1,
+        prefetch,
+        read: None,
+        stops: Vec::new(),
+    }
+}
+
+fn fed(input: Input, horizon: f64) -> JobInputs {
+    let mut job = until(Time::from_nanos(seconds(horizon).as_nanos()));
+    job.input = Some(input);
+    job
+}
+
+/// Agrees within four standard errors, of which one is at most half a percent of the larger of `want` and
+/// `scale`.
+fn agrees(what: &str, sample: &[f64], want: f64, scale: f64) {
+    let Estimate { mean, standard_error, .. } = Estimate::of(sample).unwrap();
+    assert!(
+        (mean - want).abs() <= 4.0 * standard_error + 1e-3 * scale,
+        "{what}: {mean} ± {standard_error}, {want}"
+    );
+    assert!(standard_error <= 0.005 * scale.max(want), "{what}: {mean} ± {standard_error}");
+}
+
+#[test]
+fn a_random_producer_stalls_the_steps_as_often_as_its_chain_says() {
+    let file = data("data_loading.json");
+    for row in file["exponential_producer"].as_array().unwrap().iter().step_by(5) {
+        let supply = row["supply_over_demand"].as_f64().unwrap();
+        let buffer = row["buffer_batches"].as_u64().unwrap() as u32;
+        let input = feed(Spread::Exponential { mean: seconds(1.0 / supply) }, buffer);
+        let job = fed(input, 20_000.0);
+        let runs: Vec<JobOutcome> =
+            (0..20).map(|run| simulate(&job, run, Detail::Summary).unwrap()).collect();
+        runs.iter().for_each(adds_up);
+        let stalled: Vec<f64> = runs
+            .iter()
+            .map(|run| run.input.unwrap().steps_waited as f64 / run.input.unwrap().steps as f64)
+            .collect();
+        let waited: Vec<f64> = runs
+            .iter()
+            .map(|run| run.lost.input_wait.as_secs_f64() / run.input.unwrap().steps as f64)
+            .collect();
+        agrees(&format!("stalls, {row}"), &stalled, row["p_stall"].as_f64().unwrap(), 1.0);
+        agrees(&format!("waits, {row}"), &waited, row["mean_stall_over_step"].as_f64().unwrap(), 1.0);
+        let fractions: Vec<f64> = runs.iter().map(JobOutcome::useful_fraction).collect();
+        agrees(&row.to_string(), &fractions, row["throughput_over_ideal"].as_f64().unwrap(), 1.0);
+    }
+}
+
+#[test]
+fn deliveries_of_many_batches_stall_when_a_window_takes_longer_than_its_steps() {
+    for row in data("data_loading.json")["burst"]["rows"].as_array().unwrap() {
+        let part = |key: &str| row[key].as_f64().unwrap();
+        let mut input = feed(Spread::Fixed(seconds(part("fetch_window_s"))), 1);
+        input.step = seconds(part("step_s"));
+        input.delivery = row["window_batches"].as_u64().unwrap() as u32;
+        input.prefetch = input.delivery;
+        let windows = 200.0;
+        let mut job = fed(input, 1.0);
+        job.horizon = None;
+        job.work = Some(seconds(part("window_batches") * windows * part("step_s")));
+        let outcome = simulate(&job, 0, Detail::Summary).unwrap();
+        adds_up(&outcome);
+        // The first window has nothing to overlap with.
+        let mean =
+            (outcome.elapsed.as_secs_f64() - part("fetch_window_s")) / (part("window_batches") * windows);
+        assert!((mean / part("mean_step_s") - 1.0).abs() < 0.01, "{row}: {mean}");
+    }
+}
+
+#[test]
+fn workers_limit_the_steps_and_one_that_stops_slows_them_down() {
+    // The textbook's 384 sequences a step and four workers at two a second, of which one stops.
+    let mut input = feed(Spread::Fixed(seconds(0.5)), 2 * 384);
+    (input.step, input.items_per_step, input.workers) = (seconds(52.8), 384, 4);
+    let enough = simulate(&fed(input.clone(), 5_280.0 + 48.0), 0, Detail::Summary).unwrap();
+    assert_eq!(enough.lost.input_wait, seconds(48.0));
+    input.stops = vec![WorkerStop { from: Time::ZERO, to: Time::MAX, workers: 1 }];
+    let slow = simulate(&fed(input, 6_400.0), 0, Detail::Summary).unwrap();
+    // Six a second make a step of 64 s.
+    assert_eq!(slow.input.unwrap().steps, 100);
+    assert!(slow.input.unwrap().longest_wait >= seconds(11.0));
+}
+
+#[test]
+fn a_local_copy_makes_later_epochs_as_fast_as_the_device() {
+    for row in data("data_loading.json")["cache"].as_array().unwrap() {
+        let part = |key: &str| row[key].as_f64().unwrap();
+        let items = 1_000_u32;
+        let bytes = (part("dataset_bytes") / f64::from(items)) as u64;
+        let rate = |key: &str| Rate::per_second(part(key) as u64).unwrap();
+        let mut input = feed(Spread::ZERO, 4);
+        input.step = seconds(bytes as f64 / part("demand_bytes_per_s"));
+        input.read = Some(InputRead {
+            bytes: Bytes::new(bytes),
+            from: ReadFrom::Rate(rate("shared_read_bytes_per_s")),
+            cache: Some(InputCache { epoch_items: items.into(), rate: rate("local_read_bytes_per_s") }),
+        });
+        let time = |epochs: u64| {
+            let mut job = fed(input.clone(), 1.0);
+            job.horizon = None;
+            job.work = Some(input.step.times(u64::from(items) * epochs).unwrap());
+            simulate(&job, 0, Detail::Summary).unwrap().elapsed.as_secs_f64()
+        };
+        let (first, both) = (time(1), time(2));
+        assert!((first / part("first_epoch_s") - 1.0).abs() < 0.005, "{row}: {first}");
+        let later = both - first;
+        assert!((later / part("later_epoch_s") - 1.0).abs() < 0.005, "{row}: {later}");
+    }
+}
+
+/// Input that reads all the time, and checkpoints on the same storage.
+fn shared_storage_job() -> JobInputs {
+    let gigabyte = Rate::per_second(SECOND).unwrap();
+    let mut input = feed(Spread::ZERO, 2);
+    input.read = Some(InputRead { bytes: Bytes::new(2 * SECOND), from: ReadFrom::Storage, cache: None });
+    let mut job = fed(input, 100.0);
+    job.storage = Some(Storage { read: gigabyte, write: gigabyte });
+    let mut checkpoint =
+        crate::support::with_size(queued(seconds(5.0), seconds(0.0), seconds(0.0)), 10 * SECOND);
+    checkpoint.write = Write::Storage;
+    checkpoint.requests.count = Some(1);
+    job.checkpoint = Some(checkpoint);
+    job
+}
+
+#[test]
+fn reads_and_checkpoints_share_the_storage() {
+    // A read of 2 s for each step of 1 s: the fifth step ends at 11 s. From then on the write of 10 s has
+    // half of the storage, and reads take 4 s, until it is done at 31 s.
+    let outcome = simulate(&shared_storage_job(), 0, Detail::Full).unwrap();
+    adds_up(&outcome);
+    let saved = outcome.checkpoints[0];
+    assert_eq!(saved.capture, Some(Time::from_nanos(11 * SECOND)));
+    assert_eq!(saved.durable, Some(Time::from_nanos(31 * SECOND)));
+    // Ten steps of input until 31 s, of which two came in half the time before, and one every 2 s after.
+    assert_eq!(outcome.input.unwrap().longest_wait, seconds(3.0));
+    let mut alone = shared_storage_job();
+    alone.checkpoint = None;
+    let alone = simulate(&alone, 0, Detail::Full).unwrap();
+    assert_eq!(alone.input.unwrap().steps - outcome.input.unwrap().steps, 5);
+}
+
+#[test]
+fn a_restore_reads_from_the_storage_and_the_input_replays_what_was_handed_out() {
+    let mut job = shared_storage_job();
+    job.faults.at = vec![Time::from_nanos(50 * SECOND)];
+    job.faults.recovery = Recovery::Storage { restart: seconds(3.0) };
+    let outcome = simulate(&job, 0, Detail::Full).unwrap();
+    adds_up(&outcome);
+    // The restore has the storage to itself.
+    assert_eq!(outcome.lost.recovery, seconds(13.0));
+    let replay = outcome.failures[0].replay.unwrap();
+    assert_eq!(replay.restored, 5);
+    assert_eq!(replay.trained, outcome.input.unwrap().replayed + 5 - (replay.handed_out - replay.trained));
+    assert!(replay.handed_out > replay.trained && replay.trained > replay.restored);
+    // A save on the storage can also hold training up itself.
+    let Some(checkpoint) = &mut job.checkpoint else { panic!("it has one") };
+    checkpoint.mode = pipestep_job::Mode::Sync;
+    let outcome = simulate(&job, 0, Detail::Full).unwrap();
+    adds_up(&outcome);
+    // The rest of a read and another fill the buffer, three seconds of reading beside the write.
+    assert_eq!(outcome.pause_total, seconds(13.0));
+}
+
+#[test]
+fn input_that_cannot_be_is_refused() {
+    let mut job = fed(feed(Spread::ZERO, 1), 10.0);
+    let Some(input) = &mut job.input else { panic!("it has one") };
+    input.items_per_step = 2;
+    assert_eq!(job.check(), Err(InputError::Prefetch { wanted: 2, prefetch: 1 }));
+    let mut job = shared_storage_job();
+    job.storage = None;
+    assert_eq!(job.check(), Err(InputError::NoStorage { what: "checkpoint.write" }));
+    // Nobody makes anything, ever.
+    let mut input = feed(Spread::ZERO, 1);
+    input.stops = vec![WorkerStop { from: Time::ZERO, to: Time::MAX, workers: 1 }];
+    let mut job = fed(input, 1.0);
+    (job.horizon, job.work) = (None, Some(seconds(1.0)));
+    assert!(matches!(simulate(&job, 0, Detail::Summary), Err(JobError::NoInput { .. })));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn whatever_feeds_the_job_every_second_is_accounted_for(
+        job in crate::faults::any_job(),
+        workers in (1_u32..4, 1_u32..3, 1_u32..4, 0_u32..4),
+        times in (1_u64..200, 1_u64..200, 0_u64..100),
+        shared in any::<bool>(),
+    ) {
+        let (count, items_per_step, delivery, extra) = workers;
+        let (step, make, read) = times;
+        let mut job = job;
+        job.input = Some(Input {
+            step: Duration::from_nanos(step),
+            items_per_step,
+            workers: count,
+            make: Spread::Exponential { mean: Duration::from_nanos(make) },
+            delivery,
+            prefetch: items_per_step + extra,
+            read: Some(InputRead { bytes: Bytes::new(read), from: ReadFrom::Storage, cache: None }),
+            stops: vec![WorkerStop { from: Time::from_nanos(100), to: Time::from_nanos(900), workers: 2 }],
+        });
+        let rate = |bytes| Rate::new(bytes, 1).unwrap();
+        job.storage = Some(Storage { read: rate(1), write: rate(7) });
+        if shared {
+            if let Some(checkpoint) = &mut job.checkpoint {
+                checkpoint.write = Write::Storage;
+            }
+            job.faults.recovery = Recovery::Storage { restart: Duration::from_nanos(5) };
+        }
+        let outcome = simulate(&job, 0, Detail::Full).unwrap();
+        adds_up(&outcome);
+        prop_assert_eq!(&outcome, &simulate(&job, 0, Detail::Full).unwrap());
+        for failure in &outcome.failures {
+            let replay = failure.replay.unwrap();
+            prop_assert!(replay.restored <= replay.trained && replay.trained <= replay.handed_out);
+        }
+    }
 }
