@@ -129,7 +129,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             Chunks::Exactly(chunks) => u64::from(chunks),
             Chunks::Any | Chunks::Even => 2,
         };
-        let step = planned(schedule.entry().name, [4, chunks, 8])?;
+        let Ok(step) = planned(schedule.entry().name, [4, chunks, 8]) else {
+            println!("{} takes no such shape", schedule.entry().name);
+            continue;
+        };
         let picture = gantt(&[(step.view(), &step.outcome.record)]);
         save(&directory, &format!("schedule-{}", step.labels.schedule), &picture)?;
     }
