@@ -1,7 +1,12 @@
 //! The scenario as it is written, one struct a table; the comments are the reference of each key.
 //!
+//! The tables of a job are in `job` and `stragglers`.
+//!
 //! To add a table, declare it here (or in a file of its own) and name it in [`File`]. Meaning, defaults and
 //! checks that span two keys are in `lower`.
+
+pub(crate) mod job;
+pub(crate) mod stragglers;
 
 use pipestep_engine::{Bytes, Duration};
 use pipestep_model::{Recompute, Saved};
@@ -34,6 +39,16 @@ table! {
         transfer: Transfer = "",
         /// Memory: the budget, and byte counts where no model gives them.
         memory: Memory = "",
+        /// A training job round the step, or alone.
+        job: job::Job = "",
+        /// How the job saves its state; it never does if left out.
+        checkpoint: job::Checkpoint = "",
+        /// The storage of the job.
+        storage: job::Storage = "",
+        /// What breaks in the job; nothing if left out.
+        faults: job::Faults = "",
+        /// What slows the job down; nothing if left out.
+        stragglers: stragglers::Stragglers = "",
         /// Values to try, by dotted key, for `pipestep sweep`.
         sweep: WrittenSweep = "",
     }

@@ -29,9 +29,11 @@
 //!
 //! Deliberately absent: opening files (the caller hands in a reader), printing, and the simulation itself.
 
+mod chance;
 mod diagnostic;
 mod files;
 mod format;
+mod job;
 mod lower;
 mod options;
 mod overrides;
@@ -46,6 +48,7 @@ mod units;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Style};
 pub use files::{ReadFile, no_files};
+pub use job::JobScenario;
 pub use overrides::Override;
 pub use scenario::{Scenario, parse};
 pub use schema::schema;

@@ -5,12 +5,14 @@
 
 mod change;
 mod held;
+mod job;
 mod layers;
 mod memory;
 mod model;
 mod shape;
 mod time;
 
+pub(crate) use job::lower_job;
 pub(crate) use shape::Fit;
 
 use pipestep_engine::Duration;
@@ -29,7 +31,7 @@ use time::{Sent, Times};
 
 /// Something is wrong and has been reported.
 #[derive(Clone, Copy, Debug)]
-struct Broken;
+pub(crate) struct Broken;
 
 /// The step that a file describes, or `None` after reporting what is wrong. The file has a `[pipeline]`.
 pub(crate) fn lower_step(

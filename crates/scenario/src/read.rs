@@ -7,7 +7,7 @@ mod numbers;
 mod values;
 
 pub(crate) use numbers::{AboveZero, Real, SignedBytes};
-pub(crate) use values::{OneOrList, Positive, Word, Words};
+pub(crate) use values::{Count, OneOrList, Positive, Word, Words};
 
 use std::borrow::Cow;
 
@@ -46,6 +46,10 @@ impl<T> Key<T> {
             Self::Given(_, span) => Some(*span),
             Self::Absent | Self::Broken => None,
         }
+    }
+
+    pub(crate) fn is_broken(&self) -> bool {
+        matches!(self, Self::Broken)
     }
 
     pub(crate) fn is_absent(&self) -> bool {
@@ -99,12 +103,24 @@ impl Place<'_> {
     pub(crate) fn wrong_unit(&self, item: &Item, error: &UnitError) -> Diagnostic {
         let problem = Diagnostic::new(item.span, format!("`{}`: {error}", self.path));
         match (error.hint(), error) {
+            (_, UnitError::NoUnit { number, suggestion, .. }) => match self.usual_unit() {
+                Some(unit) => problem.help(format!("write `\"{number} {unit}\"`")),
+                None => problem.help(format!("write `\"{suggestion}\"`")),
+            },
             (Some(hint), _) => problem.help(hint),
             (None, UnitError::NoNumber { .. } | UnitError::NoShare { .. } | UnitError::NoFactor { .. }) => {
                 problem.help(format!("write `{} = {}`", self.key(), self.example))
             }
             (None, _) => problem,
         }
+    }
+
+    /// The unit of the first amount in the example.
+    fn usual_unit(&self) -> Option<&str> {
+        let (_, text) = self.example.split_once('"')?;
+        let (amount, _) = text.split_once('"')?;
+        let unit = amount.trim_start_matches(|c: char| c.is_ascii_digit() || ".- ".contains(c));
+        (!unit.is_empty() && unit.len() < amount.len()).then_some(unit)
     }
 }
 

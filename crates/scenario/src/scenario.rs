@@ -1,13 +1,15 @@
 //! A scenario as it is meant, and the way from its text: read, override, check, lower.
 
+use pipestep_job::JobError;
 use pipestep_schedule::{Placement, Refusal};
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Source, Sources, Span};
 use crate::files::{Files, ReadFile};
 use crate::format::File;
-use crate::lower::{Fit, lower_step};
+use crate::job::JobScenario;
+use crate::lower::{Fit, lower_job, lower_step};
 use crate::overrides::{Override, apply};
-use crate::read::{FromItem, Place, Problems};
+use crate::read::{FromItem, Key, Place, Problems};
 use crate::step::StepScenario;
 use crate::sweep::Sweep;
 use crate::tree::{Item, Node, Table, parse_document};
@@ -24,6 +26,8 @@ pub struct Scenario {
     pub name: String,
     /// One step, if the file describes one.
     pub step: Option<StepScenario>,
+    /// A job round the step or alone, if the file describes one.
+    pub job: Option<JobScenario>,
     /// What the file wants varied; no axes if nothing.
     pub sweep: Sweep,
     sources: Sources,
@@ -34,6 +38,13 @@ impl Scenario {
     pub fn refused(&self, refusal: &Refusal) -> Diagnostics {
         let span = self.step.as_ref().map_or(Span::FILE, |step| step.order_span);
         let problem = Diagnostic::new(span, refusal.to_string());
+        Diagnostics::new(self.sources.clone(), vec![problem])
+    }
+
+    /// Why a job cannot be run, as an error of this scenario.
+    pub fn refused_job(&self, error: &JobError) -> Diagnostics {
+        let span = self.job.as_ref().map_or(Span::FILE, |job| job.span);
+        let problem = Diagnostic::new(span, error.to_string());
         Diagnostics::new(self.sources.clone(), vec![problem])
     }
 }
@@ -60,7 +71,7 @@ pub fn parse(
     let sources: Sources = sources.into();
     match read {
         Some(parts) if problems.is_empty() => {
-            Ok(Scenario { name: parts.name, step: parts.step, sweep: parts.sweep, sources })
+            Ok(Scenario { name: parts.name, step: parts.step, job: parts.job, sweep: parts.sweep, sources })
         }
         _ => Err(Diagnostics::new(sources, problems)),
     }
@@ -70,6 +81,7 @@ pub fn parse(
 struct Parts {
     name: String,
     step: Option<StepScenario>,
+    job: Option<JobScenario>,
     sweep: Sweep,
 }
 
@@ -97,11 +109,10 @@ fn read(
     let item = Item { span: Span::FILE, node: Node::Table(table) };
     let root = Place { path: "", example: "" };
     let file = File::from_item(&item, &root, problems)?;
-    if file.pipeline.is_absent() {
-        let message = "nothing to simulate: there is no `[pipeline]`";
-        problems.push(Diagnostic::new(Span::FILE, message).help(MINIMAL));
+    let Node::Table(table) = &item.node else {
         return None;
-    }
+    };
+    check_parts(&file, problems)?;
     let context = Fitting {
         fit,
         // Options that do not suit a schedule are dropped where only the schedule was set from outside.
@@ -111,13 +122,45 @@ fn read(
             .and_then(|pipeline| pipeline.schedule.span())
             .is_some_and(|span| span.source > 0),
     };
-    let step = lower_step(&file, &context, files, problems)?;
+    let step = match file.pipeline {
+        Key::Absent => None,
+        _ => lower_step(&file, &context, files, problems),
+    };
+    let job = lower_job(&file, table, step.as_ref(), problems).ok()?;
     let sweep = file.sweep.get().map(|written| written.0.clone());
     Some(Parts {
         name: file.name.get().cloned().unwrap_or_else(|| stem(file_name)),
-        step: Some(step),
+        step,
+        job,
         sweep: sweep.unwrap_or_default(),
     })
+}
+
+/// Reports a file with nothing to simulate, and tables that belong to a part which is not there.
+fn check_parts(file: &File, problems: &mut Problems) -> Option<()> {
+    let (no_step, no_job) = (file.pipeline.is_absent(), file.job.is_absent());
+    if no_step && no_job {
+        let message = "nothing to simulate: there is neither a `[pipeline]` nor a `[job]`";
+        problems.push(Diagnostic::new(Span::FILE, message).help(MINIMAL));
+        return None;
+    }
+    let of_step =
+        [("time", file.time.span()), ("transfer", file.transfer.span()), ("memory", file.memory.span())];
+    let of_job = [
+        ("checkpoint", file.checkpoint.span()),
+        ("storage", file.storage.span()),
+        ("faults", file.faults.span()),
+        ("stragglers", file.stragglers.span()),
+    ];
+    let lost_step = of_step.into_iter().filter(|_| no_step).map(|table| (table, "step", "[pipeline]"));
+    let lost_job = of_job.into_iter().filter(|_| no_job).map(|table| (table, "job", "[job]"));
+    for ((name, span), part, needed) in lost_step.chain(lost_job) {
+        if let Some(span) = span {
+            let message = format!("`[{name}]` belongs to a {part}, and there is no `{needed}`");
+            problems.push(Diagnostic::new(span, message).help(format!("write `{needed}`, or leave it out")));
+        }
+    }
+    Some(())
 }
 
 /// How far a scenario may be bent to a schedule that its author did not write.

@@ -109,14 +109,15 @@ fn unknown_key(key: &str, span: Span, is_table: bool, known: &[&str], place: &Pl
         .filter(|&(table, name)| name == key && table != place.path)
         .map(|(table, _)| format!("`[{table}]`"))
         .collect();
-    match (homes.is_empty(), at_top) {
-        (false, _) => problem.help(format!("`{key}` is a key of {}", homes.join(" and "))),
-        (true, true) => {
+    // A parameter of distributions is at home in too many places to help.
+    match ((1..=3).contains(&homes.len()), at_top) {
+        (true, _) => problem.help(format!("`{key}` is a key of {}", homes.join(" and "))),
+        (false, true) => {
             let tables = known.iter().filter(|&&name| name != "name");
             let tables: Vec<String> = tables.map(|name| format!("`[{name}]`")).collect();
             problem.help(format!("the tables are {}", tables.join(", ")))
         }
-        (true, false) => problem.help(format!("its keys are {}", known.join(", "))),
+        (false, false) => problem.help(format!("its keys are {}", known.join(", "))),
     }
 }
 

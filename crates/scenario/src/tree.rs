@@ -51,6 +51,17 @@ impl Table {
     }
 }
 
+/// Where the value at a dotted path stands, or the nearest table round it; `None` at the top.
+pub(crate) fn find_span(table: &Table, path: &str) -> Option<Span> {
+    let (key, rest) = path.split_once('.').unwrap_or((path, ""));
+    let entry = table.get(key)?;
+    let inner = match &entry.item.node {
+        Node::Table(inner) => find_span(inner, rest),
+        _ => None,
+    };
+    inner.or(Some(entry.item.span))
+}
+
 impl Item {
     /// What it is, for "expected ..., found ...".
     pub(crate) fn describe(&self) -> String {

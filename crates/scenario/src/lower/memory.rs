@@ -13,7 +13,7 @@ use super::time::hop;
 use super::{Broken, Each, for_each};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::format::{File, FirstInputGradient, Memory};
-use crate::read::{Key, OneOrList, Problems, Word};
+use crate::read::{Key, OneOrList, Problems};
 use crate::units::Share;
 
 /// Bytes of one micro-batch on one stage.

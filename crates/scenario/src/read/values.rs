@@ -79,6 +79,42 @@ impl FromItem for Positive {
     }
 }
 
+/// A whole number that is counted one by one.
+impl FromItem for u32 {
+    fn from_item(item: &Item, place: &Place<'_>, problems: &mut Problems) -> Option<Self> {
+        whole_number(item, place, problems, 0)
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "minimum": 0, "maximum": u32::MAX })
+    }
+}
+
+/// The same from 1.
+#[derive(Clone, Copy)]
+pub(crate) struct Count(pub u32);
+
+impl FromItem for Count {
+    fn from_item(item: &Item, place: &Place<'_>, problems: &mut Problems) -> Option<Self> {
+        whole_number(item, place, problems, 1).map(Self)
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "minimum": 1, "maximum": u32::MAX })
+    }
+}
+
+fn whole_number(item: &Item, place: &Place<'_>, problems: &mut Problems, least: u32) -> Option<u32> {
+    let found = match item.node {
+        Node::Integer(Some(number)) => u32::try_from(number).ok().filter(|&number| number >= least),
+        _ => None,
+    };
+    if found.is_none() {
+        problems.push(place.wrong(item, &format!("a whole number from {least} to {}", u32::MAX)));
+    }
+    found
+}
+
 /// Reads a quantity that is written as a string, by `parse`; `bare` words the error for a number alone.
 fn quantity<T>(
     item: &Item,

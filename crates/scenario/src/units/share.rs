@@ -28,6 +28,11 @@ impl Share {
             _ => Err(UnitError::NoShare { text: text.to_owned() }),
         }
     }
+
+    /// The nearest float.
+    pub fn as_f64(self) -> f64 {
+        self.numerator as f64 / self.denominator as f64
+    }
 }
 
 /// A number from 0 up, as a reduced fraction: how many times longer or larger something is.

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 
-use pipestep_scenario::Override;
+use pipestep_scenario::{Override, StepScenario};
 
 use crate::parse;
 
@@ -41,13 +41,10 @@ fn said_about(text: &str) -> String {
     let sets = text.lines().map_while(|line| line.strip_prefix("# --set "));
     let overrides: Vec<Override> = sets.map(Override::set).collect();
     match parse(text, "demo.toml", &overrides) {
-        Ok(scenario) => {
-            let step = scenario.step.as_ref().expect("it has a pipeline");
-            match step.plan() {
-                Ok(_) => "no error".to_owned(),
-                Err(refusal) => scenario.refused(&refusal).to_string(),
-            }
-        }
+        Ok(scenario) => match scenario.step.as_ref().map(StepScenario::plan) {
+            Some(Err(refusal)) => scenario.refused(&refusal).to_string(),
+            _ => "no error".to_owned(),
+        },
         Err(errors) => errors.to_string(),
     }
 }

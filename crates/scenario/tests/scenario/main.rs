@@ -3,6 +3,7 @@
 mod book;
 mod compare;
 mod errors;
+mod job;
 mod meaning;
 mod robust;
 mod uneven;

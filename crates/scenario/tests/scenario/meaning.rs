@@ -4,6 +4,7 @@ use pipestep_engine::{Bytes, Duration};
 use pipestep_scenario::{Override, schema};
 use pipestep_step::{Arbitration, Links, StageCost, UpdateAfter};
 use proptest::prelude::*;
+use serde_json::Value;
 
 use crate::{MINIMAL, legal, parse, step};
 
@@ -225,16 +226,37 @@ fn the_schema_knows_the_keys_that_the_reader_knows() {
     assert_eq!(pipeline["properties"]["backward_order"]["enum"], serde_json::json!(["reverse", "forward"]));
     let schedules = pipeline["properties"]["schedule"]["enum"].as_array().expect("names").len();
     assert!(schedules >= pipestep_schedule::all().len());
-    // The sweep takes every key of every table.
-    let keys = schema["properties"]["sweep"]["propertyNames"]["enum"].as_array().expect("keys").len();
-    let tables = schema["$defs"].as_object().expect("tables").values();
-    let of_table = |table: &serde_json::Value| {
-        let keys = table["properties"].as_object().expect("keys").values();
-        // A table inside a table is not set as a whole.
-        keys.filter(|key| key["$ref"].is_null()).count()
-    };
-    let properties: usize = tables.map(of_table).sum();
-    assert_eq!(keys, properties + 1, "all keys of the tables, and the name");
+    // The sweep takes every key that the schema has.
+    let swept = schema["properties"]["sweep"]["propertyNames"]["enum"].as_array().expect("keys");
+    let mut swept: Vec<String> = swept.iter().map(|key| key.as_str().expect("a key").to_owned()).collect();
+    let mut known = Vec::new();
+    collect_keys(&schema, &schema, "", &mut known);
+    known.retain(|key| !key.starts_with("sweep"));
+    for keys in [&mut swept, &mut known] {
+        keys.sort();
+        keys.dedup();
+    }
+    assert_eq!(swept, known);
+}
+
+/// All dotted keys that hold a value, by the schema alone.
+fn collect_keys(whole: &Value, node: &Value, path: &str, keys: &mut Vec<String>) {
+    if let Some(name) = node["$ref"].as_str() {
+        let target = whole.pointer(name.trim_start_matches('#')).expect("it is defined");
+        return collect_keys(whole, target, path, keys);
+    }
+    if let Some(choices) = node["anyOf"].as_array() {
+        return choices.iter().for_each(|choice| collect_keys(whole, choice, path, keys));
+    }
+    match node["properties"].as_object() {
+        None => keys.push(path.to_owned()),
+        Some(properties) => {
+            for (key, inner) in properties {
+                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                collect_keys(whole, inner, &path, keys);
+            }
+        }
+    }
 }
 
 proptest! {

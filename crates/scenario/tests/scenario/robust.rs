@@ -44,6 +44,69 @@ include = ["weights", "gradients", "optimizer"]
 "pipeline.micro_batches" = [1, 2, 4]
 "#;
 
+/// A job with most keys, for mutation.
+const JOB: &str = r#"
+[job]
+tokens = 100_000_000_000
+tokens_per_step = 3_145_728
+step = "52.8 s"
+horizon = "30 d"
+set_aside = "5 d"
+[model]
+preset = "qwen3-8b"
+sequence_length = 128
+[storage]
+preset = "superpod-good-1su"
+read = "15 GB/s"
+write = "7 GB/s"
+[checkpoint]
+mode = "async"
+every = 100
+first = 50
+count = 1000
+trigger = "steps"
+staging = "0.5 s"
+backlog = "replace"
+buffers = 2
+buffer_size = "120 GB"
+commit_delay = "1 s"
+write_time = { distribution = "lognormal", mean = "16 s", variation = 0.5 }
+[checkpoint.near]
+far_every = 10
+survives = 0.9
+recovery = { bandwidth = "40 GB/s", restart = "5 s" }
+[faults]
+at = ["50 s"]
+mtbf = { distribution = "weibull", mean = "7.9 h", shape = 0.7 }
+device_mtbf = "337 d"
+devices = 1024
+preset = "llama3"
+detection = "30 s"
+downtime = { distribution = "normal", mean = "30 s", deviation = "5 s" }
+recovery = { distribution = "uniform", low = "30 s", high = "60 s" }
+recovery_can_fail = true
+seed = 7
+runs = 100
+[faults.spares]
+count = 4
+repair = "1 d"
+[[faults.sources]]
+name = "loss spike"
+mtbf = "1 d"
+near_survives = 1
+causes = [{ name = "data", weight = 3 }]
+[stragglers]
+windows = [{ from = "200 s", to = "400 s", factor = 1.25 }]
+ranks = 64
+overhead = "0.5 s"
+threshold = 0.1
+window = 5
+response = "stale"
+staleness = 3
+jitter = { distribution = "lognormal", variation = 0.1 }
+slow = { at = ["1 h"], mtbf = "30 d", factor = "3/2", lasts = "2 h" }
+"#;
+
 fn answered(text: &str, overrides: &[Override]) {
     if let Err(errors) = parse(text, "test.toml", overrides) {
         assert!(errors.iter().all(|error| !error.message().is_empty()));
@@ -53,8 +116,10 @@ fn answered(text: &str, overrides: &[Override]) {
 }
 
 #[test]
-fn the_full_scenario_is_legal() {
-    parse(FULL, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+fn the_full_scenarios_are_legal() {
+    for text in [FULL, JOB] {
+        parse(text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    }
 }
 
 /// Values that are wrong for some key or other.
@@ -79,20 +144,22 @@ const VALUES: [&str; 16] = [
 
 #[test]
 fn every_key_takes_or_refuses_every_value() {
-    let lines: Vec<&str> = FULL.lines().collect();
-    for (number, line) in lines.iter().enumerate() {
-        let Some((key, _)) = line.split_once(" = ") else {
-            continue;
-        };
-        for value in VALUES {
-            let mut changed = lines.clone();
-            let wrong = format!("{key} = {value}");
-            changed[number] = &wrong;
-            answered(&changed.join("\n"), &[]);
+    for text in [FULL, JOB] {
+        let lines: Vec<&str> = text.lines().collect();
+        for (number, line) in lines.iter().enumerate() {
+            let Some((key, _)) = line.split_once(" = ") else {
+                continue;
+            };
+            for value in VALUES {
+                let mut changed = lines.clone();
+                let wrong = format!("{key} = {value}");
+                changed[number] = &wrong;
+                answered(&changed.join("\n"), &[]);
+            }
+            let mut shorter = lines.clone();
+            shorter.remove(number);
+            answered(&shorter.join("\n"), &[]);
         }
-        let mut shorter = lines.clone();
-        shorter.remove(number);
-        answered(&shorter.join("\n"), &[]);
     }
 }
 
@@ -106,6 +173,12 @@ proptest! {
     fn any_mutation_is_answered(at in 0..FULL.len(), length in 0_usize..12, put in "[ -~\né]{0,6}") {
         let end = (at + length).min(FULL.len());
         answered(&format!("{}{put}{}", &FULL[..at], &FULL[end..]), &[]);
+    }
+
+    #[test]
+    fn any_mutation_of_a_job_is_answered(at in 0..JOB.len(), length in 0_usize..12, put in "[ -~\né]{0,6}") {
+        let end = (at + length).min(JOB.len());
+        answered(&format!("{}{put}{}", &JOB[..at], &JOB[end..]), &[]);
     }
 
     #[test]

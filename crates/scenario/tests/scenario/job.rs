@@ -1,0 +1,311 @@
+//! What the tables of a job mean, against inputs built by hand and against known results.
+
+use pipestep_engine::{Bytes, Duration, Rate, Time};
+use pipestep_job::{
+    Backlog, Cause, Checkpoint, Detail, FaultSource, Faults, Jitter, JobInputs, Mode, NearTier, Ranks, Ratio,
+    Recovery, Requests, Response, SlowDetection, SlowWindow, Spares, Spread, Trigger, Write, simulate,
+};
+use pipestep_scenario::JobScenario;
+
+use crate::{MINIMAL, legal, parse};
+
+const SECOND: u64 = 1_000_000_000;
+
+fn seconds(count: u64) -> Duration {
+    Duration::from_nanos(count * SECOND)
+}
+
+fn at(count: u64) -> Time {
+    Time::from_nanos(count * SECOND)
+}
+
+fn rate(count: u64) -> Rate {
+    Rate::per_second(count).expect("above zero")
+}
+
+fn job(text: &str, sets: &[&str]) -> JobScenario {
+    legal(text, sets).job.expect("it has a job")
+}
+
+fn inputs(text: &str, sets: &[&str]) -> JobInputs {
+    let job = job(text, sets);
+    assert!(!job.needs_step());
+    job.inputs(None).expect("legal")
+}
+
+/// The example of the reference, with every key.
+const EXAMPLE: &str = r#"
+[job]
+work = "1000 s"
+horizon = "2000 s"
+
+[checkpoint]
+mode = "async"
+size = "112 GB"
+bandwidth = "7 GB/s"
+first = "20 s"
+every = "30 s"
+count = 2
+trigger = "wall"
+staging = "0.5 s"
+backlog = "skip"
+buffers = 3
+commit_delay = "1 s"
+
+[faults]
+at = ["50 s", "10 s"]
+downtime = "30 s"
+recovery = "60 s"
+recovery_can_fail = true
+
+[stragglers]
+windows = [{ from = "200 s", to = "400 s", factor = 1.25 }]
+"#;
+
+#[test]
+fn a_job_stands_alone() {
+    let scenario = legal(EXAMPLE, &[]);
+    assert!(scenario.step.is_none());
+    let checkpoint = Checkpoint {
+        mode: Mode::Async {
+            staging: Duration::from_nanos(SECOND / 2),
+            backlog: Backlog::Skip { buffers: 3 },
+            buffer: None,
+        },
+        size: Some(Bytes::new(112_000_000_000)),
+        write: Write::Rate(rate(7_000_000_000)),
+        requests: Requests {
+            trigger: Trigger::Wall,
+            first: Some(seconds(20)),
+            every: Spread::Fixed(seconds(30)),
+            count: Some(2),
+        },
+        commit_delay: seconds(1),
+        near: None,
+    };
+    let faults = Faults {
+        at: vec![at(50), at(10)],
+        downtime: Spread::Fixed(seconds(30)),
+        recovery: Recovery::Fixed(Spread::Fixed(seconds(60))),
+        recovery_can_fail: true,
+        ..Faults::none()
+    };
+    let mut expected = JobInputs::of_work(seconds(1000));
+    expected.horizon = Some(at(2000));
+    expected.checkpoint = Some(checkpoint);
+    expected.faults = faults;
+    let factor = Ratio::new(5, 4).expect("above zero");
+    expected.stragglers.windows = vec![SlowWindow { from: at(200), to: at(400), factor }];
+    assert_eq!(inputs(EXAMPLE, &[]), expected);
+}
+
+#[test]
+fn what_is_left_out_of_a_job_has_its_default() {
+    let text = "[job]\nwork = \"10 s\"\n[checkpoint]\nevery = \"1 s\"\nwrite_time = \"0.5 s\"";
+    let read = inputs(text, &[]);
+    let checkpoint = read.checkpoint.expect("there is one");
+    let backlog = Backlog::Block { buffers: 2 };
+    assert_eq!(checkpoint.mode, Mode::Async { staging: Duration::ZERO, backlog, buffer: None });
+    assert_eq!((checkpoint.size, checkpoint.commit_delay), (None, Duration::ZERO));
+    assert_eq!((checkpoint.requests.trigger, checkpoint.requests.first), (Trigger::Wall, None));
+    assert_eq!(read.faults, Faults::none());
+    let job = job(text, &[]);
+    assert_eq!((job.runs, job.set_aside, job.steps), (1, Duration::ZERO, None));
+}
+
+/// 112 GB at 7 GB/s every 20 s, and a failure at 50 s: back to 20 s, 30 s on the clock, 29 s of work.
+#[test]
+fn a_scenario_of_the_textbook_has_its_result() {
+    let sets = ["checkpoint.every=20 s", "checkpoint.commit_delay=0 s", "faults.at=[\"50 s\"]"];
+    let outcome = simulate(&inputs(EXAMPLE, &sets), 0, Detail::Full).expect("it ends");
+    assert_eq!(outcome.failures[0].redo_wall, seconds(30));
+    assert_eq!(outcome.failures[0].redo_useful, seconds(29));
+}
+
+#[test]
+fn factors_are_exact_whatever_their_decimals() {
+    let factor = |text: &str| {
+        let set = format!("stragglers.windows=[{{ from = \"1 s\", to = \"2 s\", factor = {text} }}]");
+        inputs("[job]\nwork = \"10 s\"", &[&set]).stragglers.windows[0].factor
+    };
+    assert_eq!(Some(factor("1.1")), Ratio::new(11, 10));
+    assert_eq!(Some(factor("\"4/3\"")), Ratio::new(4, 3));
+    assert_eq!(Some(factor("1.0000001")), Ratio::new(10_000_001, 10_000_000));
+}
+
+#[test]
+fn work_in_steps_and_tokens_takes_the_length_of_a_step() {
+    let text = format!("{MINIMAL}[job]\nsteps = 31790");
+    let counted = job(&text, &[]);
+    assert!(counted.needs_step());
+    let step = Duration::from_nanos(52_800_000_000);
+    let work = counted.inputs(Some(step)).expect("legal").work;
+    assert_eq!(work, Some(step.times(31_790).expect("small")));
+    assert!(counted.inputs(None).is_err());
+
+    let alone = "[job]\ntokens = 100_000_000_000\ntokens_per_step = 3_145_728\nstep = \"52.8 s\"\nset_aside = \"5 d\"";
+    let alone = job(alone, &[]);
+    assert_eq!((alone.steps, alone.set_aside), (Some(31_790), seconds(5 * 86_400)));
+    assert_eq!(alone.inputs(None).expect("legal").work, work);
+
+    // The model of the file knows the tokens: 8 micro-batches of 2 x 128.
+    let model =
+        "[job]\ntokens = 4097\n[model]\npreset = \"qwen3-8b\"\nsequence_length = 128\nmicro_batch_size = 2";
+    let model = job(&format!("{MINIMAL}{model}"), &[]);
+    assert_eq!((model.tokens_per_step, model.steps), (Some(2048), Some(3)));
+}
+
+#[test]
+fn saves_every_so_many_steps() {
+    let text = "[job]\nsteps = 1000\nstep = \"2 s\"\n\
+        [checkpoint]\ntrigger = \"steps\"\nevery = 100\nfirst = 50\nwrite_time = \"1 s\"";
+    let requests = job(text, &[]).inputs(None).expect("legal").checkpoint.expect("there is one").requests;
+    assert_eq!(requests.trigger, Trigger::Work);
+    assert_eq!((requests.first, requests.every), (Some(seconds(100)), Spread::Fixed(seconds(200))));
+}
+
+#[test]
+fn a_checkpoint_without_a_size_is_that_of_the_model() {
+    let text = "[job]\nwork = \"1000 s\"\n[model]\npreset = \"qwen3-8b\"\nsequence_length = 128\n\
+        [storage]\npreset = \"superpod-good-1su\"\n[checkpoint]\nevery = \"60 s\"\n\
+        [faults]\nrecovery = { restart = \"10 s\" }";
+    let read = inputs(text, &[]);
+    let checkpoint = read.checkpoint.expect("there is one");
+    assert_eq!(checkpoint.size, Some(Bytes::new(114_670_295_040)));
+    assert_eq!(checkpoint.write, Write::Rate(rate(7_000_000_000)));
+    let recovery = Recovery::Read { bandwidth: rate(15_000_000_000), restart: seconds(10) };
+    assert_eq!(read.faults.recovery, recovery);
+    let faster = inputs(text, &["storage.write=9 GB/s"]).checkpoint.expect("there is one");
+    assert_eq!(faster.write, Write::Rate(rate(9_000_000_000)));
+}
+
+#[test]
+fn two_tiers() {
+    let text = "[job]\nwork = \"1000 s\"\n[checkpoint]\nmode = \"sync\"\nevery = \"60 s\"\nwrite_time = \"16 s\"\n\
+        [checkpoint.near]\nwrite = \"2 s\"\nfar_every = 10\nsurvives = 0.75\n[faults]\nrecovery = \"90 s\"";
+    let near = inputs(text, &[]).checkpoint.expect("there is one").near;
+    let recovery = Recovery::Fixed(Spread::Fixed(seconds(90)));
+    let expected = NearTier { write: seconds(2), far_every: 10, survives: 0.75, recovery };
+    assert_eq!(near, Some(expected));
+    let near = inputs(text, &["checkpoint.near.recovery=5 s"]).checkpoint.expect("there is one").near;
+    let recovery = Recovery::Fixed(Spread::Fixed(seconds(5)));
+    assert_eq!(near, Some(NearTier { recovery, ..expected }));
+}
+
+#[test]
+fn random_failures_by_device_by_job_and_by_source() {
+    let text = r#"
+[job]
+work = "30 d"
+[faults]
+mtbf = { distribution = "weibull", mean = "7.9 h", shape = 0.7 }
+device_mtbf = "337 d"
+devices = 1024
+downtime = { distribution = "lognormal", mean = "5 min", variation = 0.5 }
+detection = "30 s"
+seed = 7
+runs = 100
+[faults.spares]
+count = 4
+repair = "1 d"
+[[faults.sources]]
+name = "loss spike"
+mtbf = { distribution = "uniform", low = "1 d", high = "2 d" }
+near_survives = 1
+causes = [{ name = "data", weight = 3 }, { name = "chip", loses_machine = true, near_survives = 0 }]
+"#;
+    let faults = inputs(text, &[]).faults;
+    let [of_job, of_devices, spikes] = &faults.sources[..] else { panic!("{:?}", faults.sources) };
+    let hours = |tenths: u64| seconds(tenths * 360);
+    let weibull = Spread::Weibull { mean: hours(79), shape: 0.7 };
+    assert_eq!(*of_job, FaultSource::single("job", weibull, 1, true));
+    let mean = seconds(337 * 86_400);
+    assert_eq!(*of_devices, FaultSource::single("device", Spread::Exponential { mean }, 1024, true));
+    let cause = |name: &str, weight, near_survives, loses_machine| Cause {
+        name: name.to_owned(),
+        weight,
+        near_survives: Some(near_survives),
+        loses_machine,
+        downtime: None,
+    };
+    assert_eq!(spikes.causes, [cause("data", 3, 1.0, false), cause("chip", 1, 0.0, true)]);
+    assert_eq!(faults.detection, seconds(30));
+    assert_eq!(faults.downtime, Spread::Lognormal { mean: seconds(300), variation: 0.5 });
+    assert_eq!(faults.spares, Some(Spares { count: 4, repair: Spread::Fixed(seconds(86_400)) }));
+    let job = job(text, &[]);
+    assert_eq!((job.runs, job.inputs(None).expect("legal").seed), (100, 7));
+}
+
+#[test]
+fn a_published_record_of_failures_gives_rates_and_causes() {
+    let text = "[job]\nwork = \"54 d\"\n[faults]\npreset = \"llama3\"";
+    let sources = inputs(text, &[]).faults.sources;
+    assert_eq!((sources.len(), sources[0].devices, sources[0].causes.len()), (1, 16_384, 18));
+    let per_day = sources[0].rate() * 86_400.0;
+    assert!((per_day - 419.0 / 54.0).abs() < 1e-9, "{per_day}");
+    // A rate of the whole job takes the causes over.
+    let of_job = inputs(text, &["faults.mtbf=3 h"]).faults.sources;
+    assert_eq!((of_job.len(), of_job[0].devices, of_job[0].causes.len()), (1, 1, 18));
+}
+
+#[test]
+fn a_median_and_a_sigma_are_the_same_lognormal() {
+    let set = "faults.downtime={ distribution = \"lognormal\", median = \"100 s\", sigma = 0.5 }";
+    let read = inputs("[job]\nwork = \"10 s\"", &[set]).faults.downtime;
+    let Spread::Lognormal { mean, variation } = read else { panic!("{read:?}") };
+    assert!((mean.as_secs_f64() - 100.0 * 0.125_f64.exp()).abs() < 1e-6);
+    assert!((variation - 0.25_f64.exp_m1().sqrt()).abs() < 1e-12);
+}
+
+#[test]
+fn ranks_that_a_step_waits_for() {
+    let text = r#"
+[job]
+steps = 1000
+step = "10 s"
+[stragglers]
+ranks = 64
+overhead = "0.5 s"
+jitter = { distribution = "two-point", factor = 2, probability = "1/1000" }
+threshold = 0.1
+window = 5
+response = "stale"
+staleness = 3
+[stragglers.slow]
+at = ["1 h"]
+mtbf = "30 d"
+factor = "3/2"
+"#;
+    let ranks = job(text, &[]).inputs(None).expect("legal").stragglers.ranks.expect("there are");
+    let slow = ranks.slow.clone().expect("there are");
+    assert_eq!((slow.at, slow.lasts), (vec![at(3600)], None));
+    assert_eq!(slow.between, Some(Spread::Exponential { mean: seconds(30 * 86_400) }));
+    assert_eq!(Some(slow.factor), Ratio::new(3, 2));
+    let expected = Ranks {
+        count: 64,
+        step: seconds(10),
+        overhead: Duration::from_nanos(SECOND / 2),
+        jitter: Jitter::TwoPoint { factor: 2.0, probability: 0.001 },
+        slow: ranks.slow.clone(),
+        detection: Some(SlowDetection { threshold: 0.1, window: 5 }),
+        response: Response::Stale { bound: 3 },
+    };
+    assert_eq!(ranks, expected);
+    // Behind a simulated step, its length counts.
+    let behind = text.replace("step = \"10 s\"\n", "");
+    let behind = job(&format!("{MINIMAL}{behind}"), &[]);
+    assert!(behind.needs_step());
+    let ranks = behind.inputs(Some(seconds(20))).expect("legal").stragglers.ranks.expect("there are");
+    assert_eq!(ranks.step, seconds(20));
+}
+
+#[test]
+fn what_only_the_step_shows_is_refused_with_its_place() {
+    let scenario = legal(&format!("{MINIMAL}[job]\nsteps = 18446744073709551615"), &[]);
+    let job = scenario.job.as_ref().expect("it has a job");
+    let error = job.inputs(Some(seconds(1))).expect_err("too long");
+    let text = scenario.refused_job(&error).to_string();
+    assert!(text.contains("test.toml:9:1") && text.contains("overflows"), "{text}");
+    // With the length in the file it is refused at once.
+    assert!(parse("[job]\nstep = \"1 s\"\nsteps = 18446744073709551615", "test.toml", &[]).is_err());
+}
