@@ -39,7 +39,7 @@ pub struct StepResult {
     pub schedule: String,
     /// Ranks, p.
     pub ranks: usize,
-    /// Chunks a rank, v.
+    /// Chunks a rank, v; of one copy of the model where there are two.
     pub chunks: usize,
     /// Micro-batches, m.
     pub micro_batches: usize,
@@ -129,7 +129,7 @@ impl StepResult {
         Self {
             schedule: view.labels.schedule.clone(),
             ranks: view.shape.ranks(),
-            chunks: view.shape.chunks(),
+            chunks: view.shape.chunks() / view.shape.copies(),
             micro_batches: view.shape.micro_batches(),
             makespan_ns: summary.makespan.as_nanos(),
             gradient_ready_ns: summary.gradient_ready.as_nanos(),
