@@ -47,14 +47,17 @@ mod error;
 mod input;
 mod inputs;
 mod jitter;
+mod optimum;
 mod outcome;
 mod progress;
 mod ratio;
+mod references;
 mod replicas;
 mod spread;
 mod storage;
 mod stragglers;
 mod supply;
+mod target;
 mod warning;
 mod world;
 
@@ -65,15 +68,18 @@ pub use inputs::{
     Backlog, Cause, Checkpoint, FaultSource, Faults, JobInputs, Mode, NearTier, Recovery, Requests, Spares,
     Trigger, Write,
 };
+pub use optimum::{SimulatedCost, best_interval};
 pub use outcome::{
     Activity, CauseTotal, CheckpointRecord, CheckpointState, Detail, FailureOrigin, FailureRecord,
     JobOutcome, Losses, Newest, Place, SaveTotals, Span, StragglerTotals,
 };
 pub use ratio::Ratio;
+pub use references::{Reference, ReferenceUnit};
 pub use replicas::{Estimate, PERCENTILES, RunsSummary};
 pub use spread::Spread;
 pub use storage::{STORAGE_PRESETS, StoragePreset, storage_preset};
 pub use stragglers::{Jitter, Ranks, Response, SlowDetection, SlowRanks, SlowWindow, Stragglers};
 pub use supply::{Sample, Supply, SupplyCheckpoints, SupplyOutcome, supply};
+pub use target::{TokenTarget, days};
 pub use warning::Warning;
 pub use world::simulate;

@@ -4,8 +4,8 @@
 use pipestep_engine::{Duration, Time};
 use pipestep_job::{
     Backlog, Checkpoint, Detail, Estimate, FailureOrigin, FaultSource, JobError, JobInputs, JobOutcome,
-    LLAMA3, Mode, NearTier, Recovery, Requests, RunsSummary, Spares, Spread, Trigger, Warning, Write,
-    closed_form, simulate,
+    LLAMA3, Mode, NearTier, Place, Recovery, Requests, RunsSummary, SimulatedCost, Spares, Spread,
+    TokenTarget, Trigger, Warning, Write, best_interval, closed_form, days, simulate,
 };
 use serde_json::Value;
 
@@ -209,29 +209,84 @@ fn a_writer_that_is_too_slow_falls_behind_at_the_stated_rate() {
     }
 }
 
-/// 1,024 devices and 7.9 h between failures: the simulated optimum lies within 5 % of the exact one.
+/// 1,024 devices with 16.4 s a save, and 7.9 h between failures.
+fn textbook_job(work: f64, interval: f64) -> JobInputs {
+    let mut job = JobInputs::of_work(seconds(work));
+    job.checkpoint = Some(sync(seconds(interval), seconds(16.381_470_72)));
+    let lifetime = Spread::Exponential { mean: seconds(29_122_560.0) };
+    job.faults.sources = vec![FaultSource::single("device", lifetime, 1_024, false)];
+    job.faults.recovery = Recovery::Fixed(Spread::Fixed(seconds(120.0)));
+    job
+}
+
 #[test]
 fn the_best_interval_is_found_by_simulation() {
-    let (cost, mtbf) = (16.381_470_72, 28_440.0);
-    let exact = closed_form::exact_interval(cost, mtbf);
-    assert!((exact - 954.396_563).abs() < 1e-3);
-    assert!((closed_form::young_interval(cost, mtbf) - 965.286_514).abs() < 1e-3);
-    let loss = |interval: f64| {
-        let mut job = JobInputs::of_work(seconds(2e6));
-        job.checkpoint = Some(sync(seconds(interval), seconds(cost)));
-        job.faults.sources = vec![FaultSource::single(
-            "device",
-            Spread::Exponential { mean: seconds(29_122_560.0) },
-            1_024,
-            false,
-        )];
-        job.faults.recovery = Recovery::Fixed(Spread::Fixed(seconds(120.0)));
-        let walls: Vec<f64> = runs(&job, 0..200).iter().map(|run| run.elapsed.as_secs_f64()).collect();
-        Estimate::of(&walls).unwrap().mean
+    // A geometric range, each point with the same failures.
+    let points: Vec<SimulatedCost> = (0..9)
+        .map(|place| {
+            let interval = 400.0 * 1.25_f64.powi(place);
+            let costs: Vec<f64> = runs(&textbook_job(4e6, interval), 0..60)
+                .iter()
+                .map(|run| run.elapsed.as_secs_f64() / run.useful.as_secs_f64() - 1.0)
+                .collect();
+            let Estimate { mean, standard_error, .. } = Estimate::of(&costs).unwrap();
+            SimulatedCost { interval, cost: mean, standard_error }
+        })
+        .collect();
+    let best = best_interval(&points).unwrap();
+    assert!((best / 954.4 - 1.0).abs() < 0.05, "{best} {points:?}");
+    let references = textbook_job(4e6, 900.0).references();
+    let value = |name| references.iter().find(|reference| reference.name == name).unwrap().value;
+    assert!((value("young_interval") - 965.286_514_23).abs() < 1e-6);
+    assert!((value("exact_interval") - 954.396_563_06).abs() < 1e-6);
+    assert!((value("exact_useful_fraction") - 0.962_325_484_093).abs() < 1e-9);
+    assert!((value("simple_rule_loss") - 570.0 / 28_440.0).abs() < 1e-12);
+}
+
+/// 100e9 tokens, 384 sequences of 8,192 a step, saves of 16.4 s every 1,800 s, five days set aside.
+#[test]
+fn the_design_case_ends_when_the_book_says() {
+    for (devices, step, want) in [(48, 52.799_898_456_853_56, 24.6), (32, 78.910_952_069_280_34, 34.3)] {
+        let target =
+            TokenTarget { tokens: 100_000_000_000, tokens_per_step: 384 * 8_192, step: seconds(step) };
+        assert_eq!(target.steps().unwrap(), 31_790);
+        let mut job = textbook_job(1.0, 1_800.0);
+        job.work = Some(target.work().unwrap());
+        job.faults.sources[0].devices = devices;
+        let summary = RunsSummary::of(&runs(&job, 0..40)).unwrap();
+        let wall = Duration::from_nanos(summary.elapsed.mean as u64);
+        let finish = days(wall, seconds(5.0 * 86_400.0));
+        assert!((finish - want).abs() < 0.05, "{finish}");
+        let loss = wall.as_secs_f64() / job.work.unwrap().as_secs_f64() - 1.0;
+        assert!(devices != 48 || (loss - 0.0108).abs() < 0.0005, "{loss}");
+    }
+}
+
+#[test]
+fn a_staged_snapshot_that_survives_is_what_a_failure_goes_back_to() {
+    let mut job = JobInputs::of_work(seconds(100.0));
+    let mut checkpoint = queued(seconds(20.0), Duration::ZERO, seconds(16.0));
+    let near = NearTier {
+        write: Duration::ZERO,
+        far_every: 2,
+        survives: 1.0,
+        recovery: Recovery::Fixed(Spread::Fixed(seconds(3.0))),
     };
-    // The same failures for every interval: the differences are far more certain than the values.
-    let at_best = loss(exact);
-    assert!(loss(exact / 1.5) > at_best && loss(exact * 1.5) > at_best);
+    checkpoint.near = Some(near);
+    job.checkpoint = Some(checkpoint);
+    job.faults.at = vec![Time::from_nanos(50_000_000_000)];
+    job.faults.recovery = Recovery::Fixed(Spread::Fixed(seconds(30.0)));
+    let kept = simulate(&job, 0, Detail::Full).unwrap();
+    let hit = kept.failures[0];
+    assert_eq!((hit.place, hit.redo_useful, kept.lost.recovery), (Place::Near, seconds(10.0), seconds(3.0)));
+    // Of the far copies, every second, none was written by then.
+    if let Some(checkpoint) = &mut job.checkpoint {
+        checkpoint.near = Some(NearTier { survives: 0.0, ..near });
+    }
+    let lost = simulate(&job, 0, Detail::Full).unwrap();
+    let hit = lost.failures[0];
+    assert_eq!((hit.place, hit.redo_useful, lost.lost.recovery), (Place::Far, seconds(50.0), seconds(30.0)));
+    adds_up(&lost);
 }
 
 /// The published record of Llama 3 405B: over 90 % useful with 419 interruptions in 54 days.
