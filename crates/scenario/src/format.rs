@@ -1,10 +1,11 @@
 //! The scenario as it is written, one struct a table; the comments are the reference of each key.
 //!
-//! The tables of a job are in `job` and `stragglers`.
+//! The tables of a job are in `job`, `stragglers` and `input`.
 //!
 //! To add a table, declare it here (or in a file of its own) and name it in [`File`]. Meaning, defaults and
 //! checks that span two keys are in `lower`.
 
+pub(crate) mod input;
 pub(crate) mod job;
 pub(crate) mod stragglers;
 
@@ -49,6 +50,8 @@ table! {
         faults: job::Faults = "",
         /// What slows the job down; nothing if left out.
         stragglers: stragglers::Stragglers = "",
+        /// What feeds the job's steps; input is always there if left out.
+        input: input::Input = "",
         /// Values to try, by dotted key, for `pipestep sweep`.
         sweep: WrittenSweep = "",
     }

@@ -39,7 +39,9 @@ pub(crate) struct SaveSteps {
 impl JobScenario {
     /// Whether the length of a step has to be known.
     pub fn needs_step(&self) -> bool {
-        self.steps.is_some() || self.save_steps.is_some() || self.base.stragglers.ranks.is_some()
+        let base = &self.base;
+        let counts_steps = self.steps.is_some() || self.save_steps.is_some();
+        counts_steps || base.stragglers.ranks.is_some() || base.input.is_some()
     }
 
     /// The inputs of the job with steps of the simulated length (of no use where the file gives one).
@@ -62,6 +64,9 @@ impl JobScenario {
         }
         if let Some(ranks) = &mut inputs.stragglers.ranks {
             ranks.step = step("stragglers.ranks")?;
+        }
+        if let Some(input) = &mut inputs.input {
+            input.step = step("input.items_per_step")?;
         }
         inputs.check()?;
         Ok(inputs)

@@ -151,6 +151,7 @@ fn check_parts(file: &File, problems: &mut Problems) -> Option<()> {
         ("storage", file.storage.span()),
         ("faults", file.faults.span()),
         ("stragglers", file.stragglers.span()),
+        ("input", file.input.span()),
     ];
     let lost_step = of_step.into_iter().filter(|_| no_step).map(|table| (table, "step", "[pipeline]"));
     let lost_job = of_job.into_iter().filter(|_| no_job).map(|table| (table, "job", "[job]"));

@@ -49,7 +49,7 @@ table! {
         /// The size of a checkpoint; 14 bytes a parameter of `[model]` if left out (weights in BF16, the
         /// optimizer's FP32 weights and moments).
         size: Bytes = r#""112 GB""#,
-        /// How fast it is written; the write rate of `[storage]` if left out.
+        /// How fast it is written to a place of its own; to `[storage]` if left out.
         bandwidth: Rate = r#""7 GB/s""#,
         /// Instead of `bandwidth`: how long a write takes, fixed or drawn for each.
         write_time: Chance<JobTime> = r#""16 s""#,
@@ -96,13 +96,13 @@ table! {
 }
 
 table! {
-    /// The storage that checkpoints are written to and read from.
+    /// The storage of a job: its bandwidth is shared by whatever writes to it and reads from it at a time.
     Storage requires [] {
         /// A published storage by name.
         preset: StorageName = r#""superpod-good-1su""#,
-        /// How fast it reads; that of the preset if left out.
+        /// What a single read gets; that of the preset if left out.
         read: Rate = r#""15 GB/s""#,
-        /// How fast it writes; that of the preset if left out.
+        /// What a single write gets; that of the preset if left out.
         write: Rate = r#""7 GB/s""#,
     }
 }
@@ -190,7 +190,7 @@ table! {
 table! {
     /// Coming back by reading a checkpoint.
     ReadBack requires [] {
-        /// How fast it is read; the read rate of `[storage]` if left out.
+        /// How fast it is read from a place of its own; from `[storage]` if left out.
         bandwidth: Rate = r#""15 GB/s""#,
         /// From the end of the read until training goes on; none if left out.
         restart: Duration = r#""60 s""#,

@@ -2,10 +2,11 @@
 
 mod checkpoint;
 mod faults;
+mod input;
 mod stragglers;
 
-use pipestep_engine::{Duration, Rate, Time};
-use pipestep_job::{InputError, JobError, JobInputs, Spread};
+use pipestep_engine::{Duration, Time};
+use pipestep_job::{InputError, JobError, JobInputs, Spread, Storage};
 
 use super::Broken;
 use crate::chance::{Chance, Shape};
@@ -34,6 +35,7 @@ pub(crate) fn lower_job(
     let checkpoint = storage.and_then(|storage| checkpoint::lower(file, storage, problems));
     let faults = storage.and_then(|storage| faults::lower(file, storage, problems));
     let stragglers = stragglers::lower(file, problems);
+    let input = input::lower(file);
     let (seed, runs) = match &file.faults {
         Key::Absent => (0, 1),
         Key::Broken => return Err(Broken),
@@ -43,7 +45,16 @@ pub(crate) fn lower_job(
     };
     let (work, checkpoint, faults, stragglers) = (work?, checkpoint?, faults?, stragglers?);
     let (checkpoint, save_steps) = checkpoint.unzip();
-    let base = JobInputs { work: work.time, horizon: work.horizon, checkpoint, faults, stragglers, seed };
+    let base = JobInputs {
+        work: work.time,
+        horizon: work.horizon,
+        checkpoint,
+        faults,
+        stragglers,
+        input: input?,
+        storage: storage?,
+        seed,
+    };
     let scenario = JobScenario {
         steps: work.steps,
         tokens: work.tokens,
@@ -69,6 +80,7 @@ fn check(scenario: &JobScenario, file: &File, root: &Table, problems: &mut Probl
             (Some(_), _) => "job.tokens",
             (None, Some(_)) => "job.steps",
             (None, None) if scenario.save_steps.is_some() => "checkpoint.trigger",
+            (None, None) if !file.input.is_absent() => "input.items_per_step",
             (None, None) => "stragglers.ranks",
         };
         let message = format!("`{path}` counts steps, and nothing says how long a step is");
@@ -104,6 +116,7 @@ fn place_of(error: &JobError, root: &Table) -> Option<Span> {
         | InputError::Distribution { what, .. }
         | InputError::NoSize { what }
         | InputError::NoStep { what }
+        | InputError::NoStorage { what }
         | InputError::NoCheckpoint { what }
         | InputError::TooManyTaken { what, .. }
         | InputError::Empty { what } => what,
@@ -112,6 +125,7 @@ fn place_of(error: &JobError, root: &Table) -> Option<Span> {
             "stragglers.windows"
         }
         InputError::Overhead { .. } => "stragglers.overhead",
+        InputError::Prefetch { .. } => "input.prefetch",
         InputError::NoDetection => "stragglers.response",
         _ => "job",
     };
@@ -182,33 +196,25 @@ fn tokens_of(step: &StepScenario) -> Option<u64> {
     step.tokens_per_micro_batch?.checked_mul(count)
 }
 
-/// How fast the storage reads and writes, where that is known.
-#[derive(Clone, Copy, Debug, Default)]
-struct Storage {
-    read: Option<Rate>,
-    write: Option<Rate>,
-}
-
-fn lower_storage(file: &File, problems: &mut Problems) -> Result<Storage, Broken> {
+/// The storage of a file.
+fn lower_storage(file: &File, problems: &mut Problems) -> Result<Option<Storage>, Broken> {
     let (storage, span) = match &file.storage {
-        Key::Absent => return Ok(Storage::default()),
+        Key::Absent => return Ok(None),
         Key::Broken => return Err(Broken),
         Key::Given(storage, span) => (storage, *span),
     };
-    let rates = [&storage.read, &storage.write];
-    if storage.preset.is_broken() || rates.iter().any(|rate| rate.is_broken()) {
+    if storage.preset.is_broken() || storage.read.is_broken() || storage.write.is_broken() {
         return Err(Broken);
     }
     let preset = storage.preset.get().map(|preset| preset.0);
-    if preset.is_none() && rates.iter().all(|rate| rate.is_absent()) {
-        let problem = Diagnostic::new(span, "`[storage]` needs a `preset`, or `read` and `write`");
-        problems.push(problem.help("write `preset = \"superpod-good-1su\"`"));
-        return Err(Broken);
+    let read = storage.read.get().copied().or(preset.map(|preset| preset.read));
+    let write = storage.write.get().copied().or(preset.map(|preset| preset.write));
+    if let (Some(read), Some(write)) = (read, write) {
+        return Ok(Some(Storage { read, write }));
     }
-    Ok(Storage {
-        read: storage.read.get().copied().or(preset.map(|preset| preset.read)),
-        write: storage.write.get().copied().or(preset.map(|preset| preset.write)),
-    })
+    let problem = Diagnostic::new(span, "`[storage]` needs a `preset`, or `read` and `write`");
+    problems.push(problem.help("write `preset = \"superpod-good-1su\"`"));
+    Err(Broken)
 }
 
 /// A length of time, fixed or drawn.

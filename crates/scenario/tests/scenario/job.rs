@@ -2,8 +2,9 @@
 
 use pipestep_engine::{Bytes, Duration, Rate, Time};
 use pipestep_job::{
-    Backlog, Cause, Checkpoint, Detail, FaultSource, Faults, Jitter, JobInputs, Mode, NearTier, Ranks, Ratio,
-    Recovery, Requests, Response, SlowDetection, SlowWindow, Spares, Spread, Trigger, Write, simulate,
+    Backlog, Cause, Checkpoint, Detail, FaultSource, Faults, Input, InputCache, InputRead, Jitter, JobInputs,
+    Mode, NearTier, Ranks, Ratio, ReadFrom, Recovery, Requests, Response, SlowDetection, SlowWindow, Spares,
+    Spread, Storage, Trigger, WorkerStop, Write, simulate,
 };
 use pipestep_scenario::JobScenario;
 
@@ -172,11 +173,14 @@ fn a_checkpoint_without_a_size_is_that_of_the_model() {
     let read = inputs(text, &[]);
     let checkpoint = read.checkpoint.expect("there is one");
     assert_eq!(checkpoint.size, Some(Bytes::new(114_670_295_040)));
-    assert_eq!(checkpoint.write, Write::Rate(rate(7_000_000_000)));
-    let recovery = Recovery::Read { bandwidth: rate(15_000_000_000), restart: seconds(10) };
-    assert_eq!(read.faults.recovery, recovery);
-    let faster = inputs(text, &["storage.write=9 GB/s"]).checkpoint.expect("there is one");
-    assert_eq!(faster.write, Write::Rate(rate(9_000_000_000)));
+    // What says no rate of its own shares the storage.
+    assert_eq!(checkpoint.write, Write::Storage);
+    assert_eq!(read.faults.recovery, Recovery::Storage { restart: seconds(10) });
+    let storage = Storage { read: rate(15_000_000_000), write: rate(7_000_000_000) };
+    assert_eq!(read.storage, Some(storage));
+    let own = inputs(text, &["storage.write=9 GB/s", "checkpoint.bandwidth=1 GB/s"]);
+    assert_eq!(own.storage, Some(Storage { write: rate(9_000_000_000), ..storage }));
+    assert_eq!(own.checkpoint.expect("there is one").write, Write::Rate(rate(1_000_000_000)));
 }
 
 #[test]
@@ -297,6 +301,45 @@ factor = "3/2"
     assert!(behind.needs_step());
     let ranks = behind.inputs(Some(seconds(20))).expect("legal").stragglers.ranks.expect("there are");
     assert_eq!(ranks.step, seconds(20));
+}
+
+#[test]
+fn what_feeds_the_steps() {
+    let text = r#"
+[job]
+steps = 1000
+step = "10 s"
+[storage]
+preset = "superpod-good-1su"
+[input]
+items_per_step = 384
+workers = 8
+make = "50 ms"
+prefetch = 768
+read = { bytes = "4 MB" }
+stops = [{ from = "1 h" }, { from = "1 h", to = "2 h", workers = 3 }]
+"#;
+    let input = job(text, &[]).inputs(None).expect("legal").input.expect("there is one");
+    let expected = Input {
+        step: seconds(10),
+        items_per_step: 384,
+        workers: 8,
+        make: Spread::Fixed(Duration::from_nanos(SECOND / 20)),
+        delivery: 1,
+        prefetch: 768,
+        read: Some(InputRead { bytes: Bytes::new(4_000_000), from: ReadFrom::Storage, cache: None }),
+        stops: vec![
+            WorkerStop { from: at(3600), to: Time::MAX, workers: 1 },
+            WorkerStop { from: at(3600), to: at(7200), workers: 3 },
+        ],
+    };
+    assert_eq!(input, expected);
+    let own =
+        ["input.read.bandwidth=1 GB/s", "input.read.cache={ epoch_items = 1000, bandwidth = \"5 GB/s\" }"];
+    let read = job(text, &own).inputs(None).expect("legal").input.and_then(|input| input.read);
+    let read = read.expect("there is one");
+    assert_eq!(read.from, ReadFrom::Rate(rate(1_000_000_000)));
+    assert_eq!(read.cache, Some(InputCache { epoch_items: 1000, rate: rate(5_000_000_000) }));
 }
 
 #[test]

@@ -95,6 +95,14 @@ name = "loss spike"
 mtbf = "1 d"
 near_survives = 1
 causes = [{ name = "data", weight = 3 }]
+[input]
+items_per_step = 384
+workers = 8
+make = "50 ms"
+delivery = 2
+prefetch = 768
+read = { bytes = "4 MB", bandwidth = "1 GB/s", cache = { epoch_items = 1000, bandwidth = "5 GB/s" } }
+stops = [{ from = "1 h", to = "2 h", workers = 3 }]
 [stragglers]
 windows = [{ from = "200 s", to = "400 s", factor = 1.25 }]
 ranks = 64

@@ -1,11 +1,13 @@
 //! `[checkpoint]`: when a job saves, how, and how long that takes.
 
 use pipestep_engine::{Bytes, Duration};
-use pipestep_job::{Backlog, Checkpoint, Mode, NearTier, Recovery, Requests, Spread, Trigger, Write};
+use pipestep_job::{
+    Backlog, Checkpoint, Mode, NearTier, Recovery, Requests, Spread, Storage, Trigger, Write,
+};
 use pipestep_model::{OPTIMIZER_BYTES, WEIGHT_BYTES};
 
 use super::faults::recovery;
-use super::{Broken, Storage, spread};
+use super::{Broken, spread};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::format::File;
 use crate::format::job::{self as written, BacklogWord, Counted, SaveMode, TriggerWord};
@@ -17,7 +19,7 @@ use crate::units::Share;
 /// The checkpoints of a file, and their interval if it is counted in steps.
 pub(super) fn lower(
     file: &File,
-    storage: Storage,
+    storage: Option<Storage>,
     problems: &mut Problems,
 ) -> Result<Option<(Checkpoint, Option<SaveSteps>)>, Broken> {
     let (written, span) = match &file.checkpoint {
@@ -112,7 +114,7 @@ fn size(
 fn write(
     written: &written::Checkpoint,
     span: Span,
-    storage: Storage,
+    storage: Option<Storage>,
     problems: &mut Problems,
 ) -> Result<Write, Broken> {
     match (&written.bandwidth, &written.write_time) {
@@ -125,7 +127,7 @@ fn write(
         }
         (Key::Absent, Key::Given(time, _)) => spread(time).map(Write::Time),
         (Key::Given(rate, _), Key::Absent) => Ok(Write::Rate(*rate)),
-        (Key::Absent, Key::Absent) => storage.write.map(Write::Rate).ok_or_else(|| {
+        (Key::Absent, Key::Absent) => storage.map(|_| Write::Storage).ok_or_else(|| {
             let message = "`[checkpoint]` needs `bandwidth` or `write_time`";
             problems.push(Diagnostic::new(span, message).help("write `bandwidth = \"7 GB/s\"`"));
             Broken
@@ -202,7 +204,7 @@ fn counted<'k, T>(
 fn near(
     file: &File,
     written: &written::Checkpoint,
-    storage: Storage,
+    storage: Option<Storage>,
     problems: &mut Problems,
 ) -> Result<Option<NearTier>, Broken> {
     let (near, span) = match &written.near {

@@ -1,9 +1,9 @@
 //! `[faults]`: what breaks, when, and how the job comes back.
 
 use pipestep_engine::{Duration, Time};
-use pipestep_job::{Cause, FailurePreset, FaultSource, Faults, Recovery, Spares, Spread};
+use pipestep_job::{Cause, FailurePreset, FaultSource, Faults, Recovery, Spares, Spread, Storage};
 
-use super::{Broken, Storage, between, spread, spread_or};
+use super::{Broken, between, spread, spread_or};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::format::File;
 use crate::format::job::{self as written, RecoveryTime};
@@ -11,7 +11,11 @@ use crate::read::{Count, Key, Problems};
 use crate::units::Share;
 
 /// The faults of a file.
-pub(super) fn lower(file: &File, storage: Storage, problems: &mut Problems) -> Result<Faults, Broken> {
+pub(super) fn lower(
+    file: &File,
+    storage: Option<Storage>,
+    problems: &mut Problems,
+) -> Result<Faults, Broken> {
     let (written, span) = match &file.faults {
         Key::Absent => return Ok(Faults::none()),
         Key::Broken => return Err(Broken),
@@ -39,7 +43,7 @@ pub(super) fn lower(file: &File, storage: Storage, problems: &mut Problems) -> R
 pub(super) fn recovery(
     key: &Key<RecoveryTime>,
     path: &str,
-    storage: Storage,
+    storage: Option<Storage>,
     problems: &mut Problems,
 ) -> Result<Recovery, Broken> {
     let (time, span) = match key {
@@ -55,9 +59,10 @@ pub(super) fn recovery(
         return Err(Broken);
     }
     let restart = read.restart.or(Duration::ZERO).ok_or(Broken)?;
-    match read.bandwidth.get().copied().or(storage.read) {
-        Some(bandwidth) => Ok(Recovery::Read { bandwidth, restart }),
-        None => {
+    match (read.bandwidth.get().copied(), storage) {
+        (Some(bandwidth), _) => Ok(Recovery::Read { bandwidth, restart }),
+        (None, Some(_)) => Ok(Recovery::Storage { restart }),
+        (None, None) => {
             let message = format!("`{path}`: nothing says how fast a checkpoint is read");
             let help = "write `bandwidth = \"15 GB/s\"` here, or `[storage]`";
             problems.push(Diagnostic::new(span, message).help(help));
