@@ -11,11 +11,11 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use criterion::{BatchSize, Criterion, Throughput};
-use pipestep::engine::{Bytes, Changes, Duration, NoCurve, NoRecord, Peak, Timeline};
+use pipestep::engine::{Bytes, Duration, NoCurve, NoRecord, Peak, Timeline, Totals};
 use pipestep::schedule::{Kind, Options, Orders, Plan, Rank, Shape, find};
 use pipestep::step::{
     ACCOUNTS, Costs, Dataflow, FifoStep, Inputs, Message, MessageLog, MessageMode, RankCost, StageCost,
-    memory, run_orders,
+    memory, memory_reusing, run_orders,
 };
 
 /// The sizes of `docs/performance.md`: ranks, micro-batches, chunks.
@@ -189,8 +189,9 @@ fn variants() -> Vec<Variant> {
     let mut pass = Dataflow::new();
     let mut built = Dataflow::new();
     let mut peaks = Dataflow::new();
-    let (mut peak_spans, mut spans, mut curves) =
+    let (mut peak_spans, mut spans, mut spans_too) =
         (Recorded::default(), Recorded::default(), Recorded::default());
+    let mut curves = Vec::new();
     vec![
         ("floor", Box::new(move |case| case.floor.run(&mut floor))),
         ("dataflow, times", Box::new(move |case| dataflow(&mut pass, case, &case.orders))),
@@ -211,7 +212,7 @@ fn variants() -> Vec<Variant> {
             }),
         ),
         ("events, spans", Box::new(move |case| event_record(&mut spans, case))),
-        ("events, spans and memory", Box::new(move |case| event_curves(&mut curves, case))),
+        ("events, spans and memory", Box::new(move |case| event_curves(&mut spans_too, &mut curves, case))),
         (
             "events, messages as events",
             Box::new(|case| {
@@ -260,12 +261,11 @@ fn event_record(record: &mut Recorded, case: &Case) -> u64 {
     times.expect("the orders run").makespan.as_nanos()
 }
 
-fn event_curves(record: &mut Recorded, case: &Case) -> u64 {
+fn event_curves(record: &mut Recorded, curves: &mut Vec<Totals>, case: &Case) -> u64 {
     let makespan = event_record(record, case);
-    let Recorded { ops, messages } = record;
-    let read: Vec<(Peak<ACCOUNTS>, Changes<ACCOUNTS>)> =
-        memory(&case.inputs, &case.orders, ops, messages).expect("ledgers balance");
-    black_box(&read);
+    let Recorded { ops, messages } = &*record;
+    let read = memory_reusing(&case.inputs, &case.orders, ops, messages, curves).expect("ledgers balance");
+    curves.extend(black_box(read).into_iter().map(|(_, curve)| curve));
     makespan
 }
 

@@ -7,7 +7,7 @@
 use crate::{Bytes, Time};
 
 /// What a ledger does with its history: drop it ([`NoCurve`]), keep it whole (`Vec<Level<N>>`) or keep what
-/// changed ([`Changes`]).
+/// changed ([`Changes`]), or the sums alone ([`Totals`]).
 pub trait Curve<const N: usize> {
     /// The levels of all accounts from `level.at` on.
     fn level(&mut self, level: Level<N>);
@@ -15,9 +15,9 @@ pub trait Curve<const N: usize> {
     /// Forgets everything and keeps the memory.
     fn clear(&mut self) {}
 
-    /// The same, with the accounts that were touched at that instant, one bit each.
+    /// The same, with the sum of all accounts and those that were touched at that instant, one bit each.
     #[inline]
-    fn instant(&mut self, at: Time, levels: &[i64; N], _touched: u64) {
+    fn instant(&mut self, at: Time, levels: &[i64; N], _total: i64, _touched: u64) {
         self.level(Level { at, accounts: levels.map(|level| Bytes::new(level.unsigned_abs())) });
     }
 }
@@ -41,6 +41,12 @@ pub struct Level<const N: usize> {
 pub struct Changes<const N: usize> {
     /// The instant, and `bytes << 6 | account`.
     packed: Vec<(Time, u64)>,
+}
+
+/// A memory curve that keeps the sum of all accounts after each instant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    steps: Vec<(Time, Bytes)>,
 }
 
 /// The highest total of a ledger.
@@ -182,7 +188,7 @@ impl<const N: usize, C: Curve<N>> Ledger<N, C> {
         if self.total > self.highest {
             (self.highest, self.highest_at, self.at_highest) = (self.total, self.now, self.levels);
         }
-        self.curve.instant(self.now, &self.levels, self.touched);
+        self.curve.instant(self.now, &self.levels, self.total, self.touched);
         self.touched = 0;
     }
 
@@ -226,7 +232,7 @@ impl<const N: usize> Curve<N> for Changes<N> {
     }
 
     #[inline]
-    fn instant(&mut self, at: Time, levels: &[i64; N], mut touched: u64) {
+    fn instant(&mut self, at: Time, levels: &[i64; N], _total: i64, mut touched: u64) {
         while touched != 0 {
             let account = touched.trailing_zeros() as usize & 63;
             touched &= touched - 1;
@@ -235,11 +241,34 @@ impl<const N: usize> Curve<N> for Changes<N> {
     }
 }
 
+impl Totals {
+    /// Each instant at which something changed, with what was held from then on.
+    pub fn steps(&self) -> &[(Time, Bytes)] {
+        &self.steps
+    }
+}
+
+impl<const N: usize> Curve<N> for Totals {
+    fn clear(&mut self) {
+        self.steps.clear();
+    }
+
+    fn level(&mut self, level: Level<N>) {
+        let total = level.accounts.iter().fold(0_u64, |sum, bytes| sum.saturating_add(bytes.get()));
+        self.steps.push((level.at, Bytes::new(total)));
+    }
+
+    #[inline]
+    fn instant(&mut self, at: Time, _levels: &[i64; N], total: i64, _touched: u64) {
+        self.steps.push((at, Bytes::new(total.unsigned_abs())));
+    }
+}
+
 impl<const N: usize> Curve<N> for NoCurve {
     fn level(&mut self, _level: Level<N>) {}
 
     #[inline]
-    fn instant(&mut self, _at: Time, _levels: &[i64; N], _touched: u64) {}
+    fn instant(&mut self, _at: Time, _levels: &[i64; N], _total: i64, _touched: u64) {}
 }
 
 /// Keeps every step at which some account changed.

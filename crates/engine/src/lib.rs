@@ -52,7 +52,7 @@ mod timeline;
 mod world;
 
 pub use bytes::{Bytes, Rate};
-pub use ledger::{Changes, Curve, Ledger, LedgerError, Level, NoCurve, Peak};
+pub use ledger::{Changes, Curve, Ledger, LedgerError, Level, NoCurve, Peak, Totals};
 pub use queue::{Class, EventId, EventQueue, HeapQueue, MovingQueue};
 pub use random::Streams;
 pub use resource::Serial;

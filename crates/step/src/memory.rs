@@ -278,17 +278,37 @@ impl<'a> Weaver<'a> {
         if self.changes.iter().any(|changes| changes.sent > 0) {
             for (pair, &(from, to)) in self.rows.pairs.iter().enumerate() {
                 let log = self.messages.pair(pair as u32);
+                let size = self.common_size(pair as u32);
                 if from == rank {
                     let by_end = if self.by_end[pair].is_empty() { log } else { &self.by_end[pair] };
-                    cursors.push(Cursor::new(by_end, Side::Sends));
+                    cursors.push(Cursor::new(by_end, Side::Sends, size));
                 }
                 if to == rank {
-                    cursors.push(Cursor::new(log, Side::Receives));
+                    cursors.push(Cursor::new(log, Side::Receives, size));
                 }
             }
         }
         let next = cursors.iter().map(|cursor| cursor.at).min().unwrap_or(Time::MAX);
         Buffers { cursors, next }
+    }
+
+    /// The size of every message between two ranks, if they are all alike.
+    fn common_size(self, pair: u32) -> Option<i64> {
+        if !self.inputs.costs().micro_batch_scale.is_empty() {
+            return None;
+        }
+        let stages = self.inputs.shape().stages() as u16;
+        let ops =
+            [Op::forward, Op::backward].into_iter().flat_map(|make| (0..stages).map(move |s| make(s, 0)));
+        let mut sizes = ops.filter(|&op| self.rows.of(op).pair == pair).map(|op| self.of(op).sent);
+        let first = sizes.next()?;
+        sizes.all(|size| size == first).then_some(first)
+    }
+
+    #[cold]
+    fn size_of(self, sent: &Sent) -> i64 {
+        let op = self.orders.all()[sent.place as usize];
+        self.scaled(self.of(op).sent, op)
     }
 }
 
@@ -313,14 +333,16 @@ struct Cursor<'a> {
     /// The messages whose change is still to come.
     log: &'a [Sent],
     side: Side,
+    /// The size of every message, if they are all alike.
+    size: Option<i64>,
     /// When the next change is, or [`Time::MAX`].
     at: Time,
 }
 
 impl<'a> Cursor<'a> {
-    fn new(log: &'a [Sent], side: Side) -> Self {
+    fn new(log: &'a [Sent], side: Side, size: Option<i64>) -> Self {
         let at = side.next(log);
-        Self { log, side, at }
+        Self { log, side, size, at }
     }
 }
 
@@ -354,8 +376,7 @@ impl Buffers<'_> {
                 if cursor.at == now
                     && let Some((sent, rest)) = cursor.log.split_first()
                 {
-                    let op = weaver.orders.all()[sent.place as usize];
-                    let bytes = weaver.scaled(weaver.of(op).sent, op);
+                    let bytes = cursor.size.unwrap_or_else(|| weaver.size_of(sent));
                     match cursor.side {
                         Side::Sends => ledger.add(Account::SendBuffers as usize, -bytes),
                         Side::Receives => ledger.add(Account::ReceiveBuffers as usize, bytes),
