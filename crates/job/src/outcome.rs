@@ -108,7 +108,7 @@ pub struct SaveTotals {
 /// Totals of the ranks of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StragglerTotals {
-    /// Steps begun, those done again included.
+    /// Steps done, those done again included.
     pub steps: u64,
     /// Ranks that became slow.
     pub became_slow: u64,

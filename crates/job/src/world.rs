@@ -290,6 +290,7 @@ impl<'a> JobWorld<'a> {
 
     fn end(&mut self, now: Time, queue: &mut Queue) {
         self.close_phase(now);
+        self.close_step(now);
         self.since = now;
         self.ended = Some(now);
         *queue = MovingQueue::new();

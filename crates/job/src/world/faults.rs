@@ -250,7 +250,7 @@ impl JobWorld<'_> {
         let point = rollback.point;
         let back = self.progress.position().saturating_sub(point.work);
         self.progress.restore(point.work);
-        self.drop_step();
+        self.drop_step(now);
         self.storage.cancel(now, Use::Restore, queue);
         let replay = self.roll_back_input(now, point.items, queue);
         self.faults.place = rollback.place;

@@ -188,8 +188,6 @@ impl<'a> RankState<'a> {
             Response::Stale { bound } => self.run_late(&mut length, bound),
             _ => 0,
         };
-        self.totals.gradients_lost += u64::from(missing) * steps;
-        self.totals.steps += steps;
         let nanos = (length.round() as u64).max(1).saturating_mul(steps);
         Step { length: Duration::from_nanos(nanos), steps, gradients: all - missing, of: all, false_alarms }
     }
@@ -277,6 +275,12 @@ impl<'a> RankState<'a> {
             .map(left)
             .min()
             .map_or(self.most, |left| left.min(self.most))
+    }
+
+    /// So many of the steps of `step` have been done.
+    pub(super) fn count_done(&mut self, step: &Step, done: u64) {
+        self.totals.steps += done;
+        self.totals.gradients_lost += u64::from(step.of - step.gradients) * done;
     }
 
     /// Alike steps have been done: their slow ranks have been watched as often.

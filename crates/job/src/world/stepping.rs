@@ -49,6 +49,17 @@ impl<'a> Stepping<'a> {
     }
 }
 
+impl Running {
+    /// How many whole steps of the bundle have been done; a nanosecond or so of rounding is no step left.
+    fn done(&self) -> u64 {
+        const FINE: u128 = 1 << 20;
+        let length = u128::from(self.step.length.as_nanos()).max(1);
+        let passed = length - u128::from(self.left.as_nanos()).min(length);
+        let done = (passed * u128::from(self.step.steps) * FINE + length) / (length * FINE);
+        done as u64
+    }
+}
+
 /// A length of a step in a slow window, rounded up.
 fn scaled(length: Duration, factor: Ratio) -> Option<Duration> {
     let nanos = u128::from(length.as_nanos()) * u128::from(factor.numerator());
@@ -111,10 +122,23 @@ impl JobWorld<'_> {
         }
     }
 
-    /// The step under way is given up.
-    pub(super) fn drop_step(&mut self) {
+    /// Counts what has been done of the step or the bundle under way, and gives the rest up.
+    pub(super) fn close_step(&mut self, now: Time) -> u64 {
+        let factor = self.windows.factor();
+        let Some(stepping) = &mut self.stepping else { return 0 };
+        if self.activity == Activity::Training {
+            stepping.pass(now, factor);
+        }
+        let Some(running) = stepping.running.take() else { return 0 };
+        let done = running.done();
+        stepping.state.count_done(&running.step, done);
+        done
+    }
+
+    /// The step under way is lost to a failure, which also forgets who was suspect.
+    pub(super) fn drop_step(&mut self, now: Time) {
+        self.close_step(now);
         if let Some(stepping) = &mut self.stepping {
-            stepping.running = None;
             stepping.state.forget_streaks();
         }
     }
@@ -124,6 +148,7 @@ impl JobWorld<'_> {
         stepping.event = None;
         let Some(running) = stepping.running.take() else { return Ok(()) };
         self.progress.snap(running.end);
+        stepping.state.count_done(&running.step, running.step.steps);
         if let Some(feed) = &mut self.feed {
             feed.step_done();
         }
@@ -218,21 +243,12 @@ impl JobWorld<'_> {
     /// Ends a bundle of alike steps here, because the ones to come will not be alike. A single step takes
     /// its end as drawn.
     fn cut_bundle(&mut self, now: Time, queue: &mut Queue) {
-        let factor = self.windows.factor();
-        let Some(stepping) = &mut self.stepping else { return };
-        let training = self.activity == Activity::Training;
-        if training {
-            stepping.pass(now, factor);
-        }
-        let Some(running) = stepping.running else { return };
-        if stepping.state.varies() {
+        if self.stepping.as_ref().is_none_or(|stepping| stepping.state.varies()) {
             return;
         }
-        let (length, left) = (running.step.length.as_nanos(), running.left.as_nanos());
-        let done = u128::from(length - left) * u128::from(running.step.steps) / u128::from(length.max(1));
-        stepping.state.watch_bundle(done as u64);
-        stepping.state.totals.steps -= running.step.steps - done as u64;
-        stepping.running = None;
+        let done = self.close_step(now);
+        let Some(stepping) = &mut self.stepping else { return };
+        stepping.state.watch_bundle(done);
         if let Some(id) = stepping.event.take() {
             queue.cancel(id);
         }

@@ -176,11 +176,13 @@ fn every_response_has_its_cost() {
     slow.slow = Some(slow_from_the_start(3.0));
     let run = |ranks: &Ranks| simulate(&job(ranks.clone(), 100), 0, Detail::Full).unwrap();
     assert_eq!(totals(&run(&slow)), (3_000.0, 2_000.0, 0.0));
+    assert_eq!(run(&slow).stragglers.unwrap().steps, 100);
     // Without its slowest rank a step is as fast as ever, and a quarter of its gradients is lost.
     slow.response = Response::Drop { slowest: 1 };
     let (elapsed, straggler, dropped) = totals(&run(&slow));
     assert!((elapsed - 1_000.0 / 0.75).abs() < 1e-6, "{elapsed}");
     assert!((dropped - 250.0 / 0.75).abs() < 1e-6 && straggler.abs() < 1e-6, "{dropped} {straggler}");
+    assert_eq!(run(&slow).stragglers.unwrap().gradients_lost, 133);
     // Two slow steps until it is noticed, then its gradient comes with every third step.
     slow.detection = Some(SlowDetection { threshold: 0.5, window: 2 });
     slow.response = Response::Stale { bound: 8 };
