@@ -36,9 +36,9 @@ Examples:
   pipestep compare demo.toml --schedules all --out results
   pipestep compare demo.toml --schedules 1f1b,interleaved --set pipeline.chunks=4
 
-Each schedule runs the same scenario. Where one does not take the scenario's number of chunks, the nearest
-number that it takes is used, and every rank keeps its layers. `all` leaves out, with the reason, what does
-not take the scenario's shape.
+Each schedule runs the same scenario. Where one does not take the scenario's number of chunks,
+the nearest number that it takes is used, and every rank keeps its layers. `all` leaves out, with
+the reason, what does not take the scenario's shape.
 Exit codes: 0 done; 1 none of them fits the memory budget; 2 anything else went wrong.";
 
 const SCHEDULE_EXAMPLES: &str = "\

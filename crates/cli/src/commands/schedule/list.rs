@@ -14,8 +14,9 @@ pub(crate) fn run() -> Result<Ending> {
 
 /// What the letters of the formulas stand for.
 const LEGEND: &str = "\
-p ranks, m micro-batches, v chunks a rank, r a rank counted from 0; F, B, I, W the lengths of a rank's
-forward, full backward, input-gradient and weight-gradient backward. Peaks are in micro-batches of a
-rank's layers; bubbles are idle time of a rank for equal stages and free transfers.
+p ranks, m micro-batches, v chunks a rank, r a rank counted from 0; F, B, I, W the lengths of a
+rank's forward, full backward, input-gradient and weight-gradient backward. Peaks are counted in
+micro-batches of a rank's layers; bubbles are idle time of a rank for equal stages and free
+transfers.
 
 ";
