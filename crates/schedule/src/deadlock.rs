@@ -13,32 +13,19 @@ pub(crate) fn check(orders: &Orders, shape: &Shape) -> Result<(), Deadlock> {
         let list = orders.rank(Rank(rank));
         while let Some(&op) = list.get(position[rank as usize]) {
             let partner = op.paired.then(|| list[position[rank as usize] + 1]);
-            if [Some(op), partner]
-                .into_iter()
-                .flatten()
-                .any(|op| missing_input(shape, &done, op).is_some())
-            {
+            if [Some(op), partner].into_iter().flatten().any(|op| missing_input(shape, &done, op).is_some()) {
                 break;
             }
             for op in [Some(op), partner].into_iter().flatten() {
                 done[op.stage.index() * shape.micro_batches() + op.micro_batch.index()] |= 1 << op.kind as u8;
                 position[rank as usize] += 1;
-                let consumer = if op.kind == Kind::Forward {
-                    shape.next(op.stage)
-                } else {
-                    shape.previous(op.stage)
-                };
-                work.extend(
-                    consumer
-                        .map(|stage| shape.rank_of(stage).0)
-                        .filter(|&to| to != rank),
-                );
+                let consumer =
+                    if op.kind == Kind::Forward { shape.next(op.stage) } else { shape.previous(op.stage) };
+                work.extend(consumer.map(|stage| shape.rank_of(stage).0).filter(|&to| to != rank));
             }
         }
     }
-    let stuck = (0..ranks as u16)
-        .map(Rank)
-        .find(|&rank| position[rank.index()] < orders.rank(rank).len());
+    let stuck = (0..ranks as u16).map(Rank).find(|&rank| position[rank.index()] < orders.rank(rank).len());
     match stuck {
         None => Ok(()),
         Some(rank) => Err(circle(orders, shape, &done, &position, rank)),
@@ -50,11 +37,7 @@ fn missing_input(shape: &Shape, done: &[u8], op: Op) -> Option<Op> {
     let has = |input: Op| {
         let kinds = done[input.stage.index() * shape.micro_batches() + input.micro_batch.index()];
         let gradient = 1 << Kind::Backward as u8 | 1 << Kind::InputGradient as u8;
-        let wanted = if input.kind == Kind::Backward {
-            gradient
-        } else {
-            1 << input.kind as u8
-        };
+        let wanted = if input.kind == Kind::Backward { gradient } else { 1 << input.kind as u8 };
         kinds & wanted != 0
     };
     let on = |kind, stage| Op::new(kind, stage, op.micro_batch);
@@ -77,21 +60,14 @@ fn circle(orders: &Orders, shape: &Shape, done: &[u8], position: &[usize], from:
     let mut rank = from;
     loop {
         if let Some(start) = path.iter().position(|stuck| stuck.rank == rank) {
-            return Deadlock {
-                cycle: path.split_off(start),
-            };
+            return Deadlock { cycle: path.split_off(start) };
         }
         let at = position[rank.index()];
         let list = orders.rank(rank);
         let op = list[at];
         let candidates = [Some((at, op)), op.paired.then(|| (at + 1, list[at + 1]))];
         let found = candidates.into_iter().flatten().find_map(|(position, op)| {
-            missing_input(shape, done, op).map(|waits_for| Stuck {
-                rank,
-                position,
-                op,
-                waits_for,
-            })
+            missing_input(shape, done, op).map(|waits_for| Stuck { rank, position, op, waits_for })
         });
         let stuck = found.expect("a rank that is stuck lacks an input");
         path.push(stuck);
@@ -132,10 +108,7 @@ mod tests {
             (["0F0 0F1 0B0 0B0", "1F0 1B0 1F1 1B1"], "twice"),
             (["0F0 0F1 0B0 0B1", "1F0 1B0 1F1 0B1"], "belongs to rank 0"),
             (["0F0 0F1 0B0 0B1", "1F0 1I0 1F1 1B1"], "`1W0` is missing"),
-            (
-                ["0F0 0F1 0B0 0B1", "1F0 1W0 1F1 1B1"],
-                "before its input-gradient",
-            ),
+            (["0F0 0F1 0B0 0B1", "1F0 1W0 1F1 1B1"], "before its input-gradient"),
             (["0F0 0F1 0B0 0B1", "1F0 1I0 1B0 1B1"], "after a split backward"),
             (["0F0 0F2 0B0 0B1", "1F0 1B0 1F1 1B1"], "names a micro-batch"),
             (["0F0 0F1 0B0 0B1", "1F0 1B0 1F1 7B1"], "past the last, 1"),

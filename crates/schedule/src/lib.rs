@@ -22,6 +22,7 @@
 //!
 //! Deliberately absent: time and bytes (they are `pipestep-step`'s), files, printing.
 
+mod construct;
 mod deadlock;
 mod op;
 mod order;
@@ -29,6 +30,7 @@ mod policy;
 mod registry;
 mod schedule;
 mod shape;
+mod timing;
 
 pub use op::{Kind, Op, OpError};
 pub use order::{Deadlock, OrderError, Orders, Stuck};
@@ -38,3 +40,4 @@ pub use schedule::{
     Choice, Chunks, Entry, OptionSpec, Options, Plan, Policy, Ready, Refusal, Schedule, Weights,
 };
 pub use shape::{MicroBatch, Placement, Rank, Shape, ShapeError, Stage};
+pub use timing::{Timed, peaks, settle, time};

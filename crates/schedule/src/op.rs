@@ -33,12 +33,7 @@ pub struct Op {
 
 impl Kind {
     /// All kinds, in the order of their letters' meaning.
-    pub const ALL: [Self; 4] = [
-        Self::Forward,
-        Self::Backward,
-        Self::InputGradient,
-        Self::WeightGradient,
-    ];
+    pub const ALL: [Self; 4] = [Self::Forward, Self::Backward, Self::InputGradient, Self::WeightGradient];
 
     /// PyTorch's letter.
     pub const fn letter(self) -> char {
@@ -59,12 +54,7 @@ impl Kind {
 impl Op {
     /// An operation that runs on its own.
     pub const fn new(kind: Kind, stage: Stage, micro_batch: MicroBatch) -> Self {
-        Self {
-            kind,
-            paired: false,
-            stage,
-            micro_batch,
-        }
+        Self { kind, paired: false, stage, micro_batch }
     }
 
     /// The forward of `micro_batch` on `stage`.
@@ -114,10 +104,7 @@ impl FromStr for Op {
         let at = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(error)?;
         let (stage, rest) = text.split_at(at);
         let letter = rest.chars().next().ok_or_else(error)?;
-        let kind = Kind::ALL
-            .into_iter()
-            .find(|kind| kind.letter() == letter)
-            .ok_or_else(error)?;
+        let kind = Kind::ALL.into_iter().find(|kind| kind.letter() == letter).ok_or_else(error)?;
         let micro_batch = &rest[letter.len_utf8()..];
         if !micro_batch.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(error());
@@ -143,20 +130,8 @@ mod tests {
 
     #[test]
     fn what_is_no_operation_is_refused() {
-        for text in [
-            "",
-            "F0",
-            "2F",
-            "2f0",
-            "2F0x",
-            "2X0",
-            "-1F0",
-            "2F-1",
-            "2F+1",
-            "99999999F0",
-            "é",
-            "2é1",
-        ] {
+        for text in ["", "F0", "2F", "2f0", "2F0x", "2X0", "-1F0", "2F-1", "2F+1", "99999999F0", "é", "2é1"]
+        {
             assert!(text.parse::<Op>().is_err(), "{text}");
         }
     }

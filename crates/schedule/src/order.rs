@@ -85,10 +85,7 @@ impl fmt::Display for Deadlock {
 impl Orders {
     /// No lists yet, with room for `operations` in all.
     pub fn with_capacity(ranks: usize, operations: usize) -> Self {
-        Self {
-            ops: Vec::with_capacity(operations),
-            ends: Vec::with_capacity(ranks),
-        }
+        Self { ops: Vec::with_capacity(operations), ends: Vec::with_capacity(ranks) }
     }
 
     /// The orders made of one list for each rank.
@@ -134,10 +131,7 @@ impl Orders {
     /// The first thing that is wrong, with the operations named.
     pub fn validate(&self, shape: &Shape) -> Result<(), OrderError> {
         if self.ranks() != shape.ranks() {
-            return Err(OrderError::Lists {
-                expected: shape.ranks(),
-                found: self.ranks(),
-            });
+            return Err(OrderError::Lists { expected: shape.ranks(), found: self.ranks() });
         }
         let seen = self.check_places(shape)?;
         check_complete(shape, &seen)?;
@@ -150,25 +144,15 @@ impl Orders {
         for rank in (0..self.ranks() as u16).map(Rank) {
             let list = self.rank(rank);
             for (position, &op) in list.iter().enumerate() {
-                let misplaced = |reason: String| OrderError::Misplaced {
-                    rank,
-                    position,
-                    op,
-                    reason,
-                };
+                let misplaced = |reason: String| OrderError::Misplaced { rank, position, op, reason };
                 if op.stage.index() >= shape.stages() {
-                    return Err(misplaced(format!(
-                        "names a stage past the last, {}",
-                        shape.stages() - 1
-                    )));
+                    return Err(misplaced(format!("names a stage past the last, {}", shape.stages() - 1)));
                 }
                 if shape.rank_of(op.stage) != rank {
                     return Err(misplaced(format!("belongs to rank {}", shape.rank_of(op.stage))));
                 }
                 if !shape.micro_batches_of(op.stage).contains(&op.micro_batch.0) {
-                    return Err(misplaced(
-                        "names a micro-batch that does not pass this stage".into(),
-                    ));
+                    return Err(misplaced("names a micro-batch that does not pass this stage".into()));
                 }
                 let kinds = &mut seen[op.stage.index() * shape.micro_batches() + op.micro_batch.index()];
                 if let Some(reason) = clash(*kinds, op.kind) {
@@ -233,10 +217,7 @@ fn check_complete(shape: &Shape, seen: &[u8]) -> Result<(), OrderError> {
             };
             if let Some(kind) = missing {
                 let op = Op::new(kind, stage, micro_batch);
-                return Err(OrderError::Missing {
-                    rank: shape.rank_of(stage),
-                    op,
-                });
+                return Err(OrderError::Missing { rank: shape.rank_of(stage), op });
             }
         }
     }

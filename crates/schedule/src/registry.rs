@@ -22,6 +22,23 @@ schedules! {
     fill_drain,
     one_f_one_b,
     interleaved,
+    looped_bfs,
+    grouped_interleaved,
+    zb_h1,
+    zb_h2,
+    zb_1p,
+    zb_2p,
+    interleaved_zb,
+    zb_v,
+    zb_v_auto,
+    v_half,
+    v_min,
+    one_f_one_b_v,
+    hanayo,
+    chimera,
+    dualpipe,
+    dualpipe_v,
+    greedy,
 }
 
 /// The schedule of that name or alias.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Op, Orders, Placement, Rank, Shape};
+use crate::{Kind, Op, Orders, Placement, Rank, Shape, Stage};
 
 /// A rule that orders the operations of a step.
 pub trait Schedule: Sync {
@@ -48,6 +48,9 @@ pub struct Entry {
     pub torch: Option<&'static str>,
     /// What a user can set.
     pub options: &'static [OptionSpec],
+    /// The most that a rank holds under these options, in saved activations of a stage: each (stage, micro-batch)
+    /// counts 1 from its `F` to its `B` or `W`, all stages being alike.
+    pub peak: fn(&Shape, &Options) -> u64,
 }
 
 /// How many chunks (virtual stages) of the model a rank may hold.
@@ -59,6 +62,17 @@ pub enum Chunks {
     Any,
     /// Any even number.
     Even,
+}
+
+impl Chunks {
+    /// Whether a rank may hold so many.
+    pub const fn allows(self, count: u64) -> bool {
+        match self {
+            Self::Exactly(only) => count == only as u64,
+            Self::Any => count > 0,
+            Self::Even => count > 0 && count.is_multiple_of(2),
+        }
+    }
 }
 
 /// One option of a schedule, a key of `[pipeline]`.
@@ -122,6 +136,38 @@ impl Weights {
             saved: all(1),
             released_at_input_gradient: vec![0; shape.stages()],
             limit: None,
+        }
+    }
+
+    /// How long an operation of this kind takes on a stage, in ns.
+    pub fn length(&self, kind: Kind, stage: Stage) -> u64 {
+        let lengths = match kind {
+            Kind::Forward => &self.forward,
+            Kind::Backward => &self.backward,
+            Kind::InputGradient => &self.input_gradient,
+            Kind::WeightGradient => &self.weight_gradient,
+        };
+        lengths[stage.index()]
+    }
+
+    /// How long the result of an operation of this kind travels from a stage, in ns.
+    pub fn travel(&self, kind: Kind, stage: Stage) -> u64 {
+        match kind {
+            Kind::Forward => self.activation[stage.index()],
+            Kind::Backward | Kind::InputGradient => self.gradient[stage.index()],
+            Kind::WeightGradient => 0,
+        }
+    }
+
+    /// By how much an operation of this kind changes the saved bytes of its rank.
+    pub fn change(&self, kind: Kind, stage: Stage) -> i64 {
+        let saved = i64::try_from(self.saved[stage.index()]).unwrap_or(i64::MAX);
+        let released = self.released_at_input_gradient[stage.index()];
+        match kind {
+            Kind::Forward => saved,
+            Kind::Backward => -saved,
+            Kind::InputGradient => released.saturating_neg(),
+            Kind::WeightGradient => released.saturating_sub(saved),
         }
     }
 }

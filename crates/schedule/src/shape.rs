@@ -114,35 +114,20 @@ impl Shape {
         micro_batches: u64,
         placement: Placement,
     ) -> Result<Self, ShapeError> {
-        for (what, count) in [
-            ("ranks", ranks),
-            ("chunks", chunks),
-            ("micro_batches", micro_batches),
-        ] {
+        for (what, count) in [("ranks", ranks), ("chunks", chunks), ("micro_batches", micro_batches)] {
             if count == 0 {
                 return Err(ShapeError::Zero { what });
             }
         }
-        let per_rank = if placement == Placement::Bidirectional {
-            2
-        } else {
-            chunks
-        };
+        let per_rank = if placement == Placement::Bidirectional { 2 } else { chunks };
         let stages = ranks.saturating_mul(per_rank);
         Self::check_size(stages, micro_batches)?;
         if placement == Placement::Bidirectional && !micro_batches.is_multiple_of(2) {
             return Err(ShapeError::OddMicroBatches { micro_batches });
         }
         let p = ranks as u16;
-        let rank_of = (0..stages as u16)
-            .map(|stage| placement.rank_of(stage, p))
-            .collect();
-        Ok(Self {
-            ranks: p,
-            micro_batches: micro_batches as u32,
-            placement,
-            rank_of,
-        })
+        let rank_of = (0..stages as u16).map(|stage| placement.rank_of(stage, p)).collect();
+        Ok(Self { ranks: p, micro_batches: micro_batches as u32, placement, rank_of })
     }
 
     /// A shape whose stages lie where `rank_of` says.
@@ -151,23 +136,14 @@ impl Shape {
     /// [`ShapeError`] for zero of anything and past the limits.
     pub fn listed(ranks: u64, rank_of: Vec<Rank>, micro_batches: u64) -> Result<Self, ShapeError> {
         let stages = rank_of.len() as u64;
-        for (what, count) in [
-            ("ranks", ranks),
-            ("stages", stages),
-            ("micro_batches", micro_batches),
-        ] {
+        for (what, count) in [("ranks", ranks), ("stages", stages), ("micro_batches", micro_batches)] {
             if count == 0 {
                 return Err(ShapeError::Zero { what });
             }
         }
         Self::check_size(stages.max(ranks), micro_batches)?;
         let (ranks, micro_batches) = (ranks as u16, micro_batches as u32);
-        Ok(Self {
-            ranks,
-            micro_batches,
-            placement: Placement::Listed,
-            rank_of: rank_of.into(),
-        })
+        Ok(Self { ranks, micro_batches, placement: Placement::Listed, rank_of: rank_of.into() })
     }
 
     fn check_size(stages: u64, micro_batches: u64) -> Result<(), ShapeError> {
@@ -177,12 +153,7 @@ impl Shape {
         let operations = (2 * stages).saturating_mul(micro_batches);
         if operations > Self::MAX_OPERATIONS {
             let gigabytes = operations.saturating_mul(Self::BYTES_PER_OPERATION) / 1_000_000_000;
-            return Err(ShapeError::TooManyOperations {
-                operations,
-                stages,
-                micro_batches,
-                gigabytes,
-            });
+            return Err(ShapeError::TooManyOperations { operations, stages, micro_batches, gigabytes });
         }
         Ok(())
     }
@@ -210,21 +181,16 @@ impl Shape {
     /// Stages per rank, v, where all ranks have the same number; the largest number otherwise.
     pub fn chunks(&self) -> usize {
         match self.placement {
-            Placement::Listed => (0..self.ranks)
-                .map(|rank| self.stages_of(Rank(rank)).count())
-                .max()
-                .unwrap_or(0),
+            Placement::Listed => {
+                (0..self.ranks).map(|rank| self.stages_of(Rank(rank)).count()).max().unwrap_or(0)
+            }
             _ => self.stages() / self.ranks(),
         }
     }
 
     /// How many whole copies of the model there are.
     pub const fn copies(&self) -> usize {
-        if matches!(self.placement, Placement::Bidirectional) {
-            2
-        } else {
-            1
-        }
+        if matches!(self.placement, Placement::Bidirectional) { 2 } else { 1 }
     }
 
     /// The rank on which a stage lies.
@@ -234,11 +200,7 @@ impl Shape {
 
     /// The stages of a rank, in model order.
     pub fn stages_of(&self, rank: Rank) -> impl Iterator<Item = Stage> + '_ {
-        (0..)
-            .map(Stage)
-            .zip(&self.rank_of)
-            .filter(move |&(_, &on)| on == rank)
-            .map(|(stage, _)| stage)
+        (0..).map(Stage).zip(&self.rank_of).filter(move |&(_, &on)| on == rank).map(|(stage, _)| stage)
     }
 
     /// The stage after this one in its copy of the model.
@@ -267,13 +229,9 @@ impl Shape {
     /// Messages of one kind (activations or gradients) that a step sends between ranks.
     pub fn messages(&self) -> u64 {
         let stages = (0..self.stages() as u16).map(Stage);
-        let crossing = stages.filter(|&stage| {
-            self.next(stage)
-                .is_some_and(|next| self.rank_of(next) != self.rank_of(stage))
-        });
-        crossing
-            .map(|stage| self.micro_batches_of(stage).len() as u64)
-            .sum()
+        let crossing = stages
+            .filter(|&stage| self.next(stage).is_some_and(|next| self.rank_of(next) != self.rank_of(stage)));
+        crossing.map(|stage| self.micro_batches_of(stage).len() as u64).sum()
     }
 }
 
@@ -294,9 +252,7 @@ mod tests {
 
     fn ranks(placement: Placement, chunks: u64) -> Vec<u16> {
         let shape = Shape::new(3, chunks, 4, placement).unwrap();
-        (0..shape.stages() as u16)
-            .map(|stage| shape.rank_of(Stage(stage)).0)
-            .collect()
+        (0..shape.stages() as u16).map(|stage| shape.rank_of(Stage(stage)).0).collect()
     }
 
     #[test]
@@ -329,10 +285,7 @@ mod tests {
         assert!(error.to_string().contains("512 GB"), "{error}");
         assert!(Shape::new(70_000, 1, 1, Placement::Loop).is_err());
         assert!(Shape::new(u64::MAX, u64::MAX, u64::MAX, Placement::Loop).is_err());
-        assert_eq!(
-            Shape::new(0, 1, 1, Placement::Loop),
-            Err(ShapeError::Zero { what: "ranks" })
-        );
+        assert_eq!(Shape::new(0, 1, 1, Placement::Loop), Err(ShapeError::Zero { what: "ranks" }));
         assert!(Shape::new(2, 1, 3, Placement::Bidirectional).is_err());
     }
 }

@@ -27,6 +27,7 @@ const ENTRY: Entry = Entry {
         choices: &["reverse", "forward"],
         default: "reverse",
     }],
+    peak: |shape, _| shape.micro_batches() as u64,
 };
 
 impl Schedule for FillDrain {

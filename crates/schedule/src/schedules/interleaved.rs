@@ -20,6 +20,11 @@ const ENTRY: Entry = Entry {
     uses_weights: false,
     torch: Some("Interleaved1F1B"),
     options: &[],
+    peak: |shape, _| {
+        let (p, v, m) = (shape.ranks(), shape.chunks(), shape.micro_batches());
+        let group = m / (m / p).max(1);
+        (m * v).min((v - 1) * group + 2 * (p - 1) + 1) as u64
+    },
 };
 
 impl Schedule for Interleaved {

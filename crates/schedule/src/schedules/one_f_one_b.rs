@@ -20,6 +20,7 @@ const ENTRY: Entry = Entry {
     uses_weights: false,
     torch: Some("1F1B"),
     options: &[],
+    peak: |shape, _| shape.ranks().min(shape.micro_batches()) as u64,
 };
 
 impl Schedule for OneForwardOneBackward {

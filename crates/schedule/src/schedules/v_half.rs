@@ -1,0 +1,41 @@
+//! V-Half: two chunks on a V, in about half of the memory of 1F1B.
+
+use crate::construct::{self, Goal};
+use crate::{Chunks, Entry, Options, Placement, Plan, Refusal, Schedule, Shape, Weights};
+
+pub(crate) struct VHalf;
+
+pub(crate) const SCHEDULE: VHalf = VHalf;
+
+const ENTRY: Entry = Entry {
+    name: "v-half",
+    aliases: &[],
+    summary: "half of the memory of 1F1B for a smaller bubble than that of 1F1B",
+    source: "Controllable Memory (Qi et al. 2024, arXiv:2405.15362), section 3; search of our own",
+    constraints: "two chunks; any number of micro-batches",
+    memory: "floor((p+2)/2)",
+    bubble: "6p-1-6 floor((p+2)/2) passes of one chunk for equal passes and m >= p",
+    placement: Placement::V,
+    chunks: Chunks::Exactly(2),
+    splits_backward: true,
+    uses_weights: true,
+    torch: None,
+    options: &[],
+    peak: |shape, _| 2 * (shape.ranks() as u64 / 2 + 1),
+};
+
+impl Schedule for VHalf {
+    fn entry(&self) -> &'static Entry {
+        &ENTRY
+    }
+
+    fn plan(&self, shape: &Shape, weights: &Weights, _options: &Options) -> Result<Plan, Refusal> {
+        let goal = Goal {
+            schedule: ENTRY.name,
+            split: true,
+            half_micro_batches: 2 * (shape.ranks() as u64 / 2 + 1),
+            trials: 500_000,
+        };
+        construct::v_shaped(&goal, shape, weights)
+    }
+}

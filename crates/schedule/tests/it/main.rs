@@ -1,0 +1,8 @@
+//! Tests of all schedules against other programs, papers and the bounds that they state themselves.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod bounds;
+mod generators;
+mod orders;
+mod support;
