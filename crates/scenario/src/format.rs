@@ -58,10 +58,13 @@ table! {
 }
 
 table! {
-    /// A dense decoder: a preset, or its dimensions, or a preset with some dimensions changed.
-    Model requires [sequence_length] {
+    /// A dense decoder: a preset, a configuration, or its dimensions; written dimensions win.
+    Model requires [] {
         /// A public model by name.
         preset: ModelName = r#""qwen3-8b""#,
+        /// Instead: a Hugging Face configuration (model type llama, mistral, phi3 or qwen3); a path relative to
+        /// the scenario's file.
+        config: String = r#""config.json""#,
         /// Decoder layers.
         layers: Positive = "36",
         /// Width of the residual stream.
@@ -80,7 +83,7 @@ table! {
         tied_embeddings: bool = "false",
         /// Whether queries and keys are normed head by head; false if left out.
         query_key_norm: bool = "true",
-        /// Tokens in each sequence.
+        /// Tokens in each sequence; needed for a step.
         sequence_length: Positive = "128",
         /// Sequences in one micro-batch; 1 if left out.
         micro_batch_size: Positive = "1",

@@ -4,6 +4,7 @@
 //! [`Broken`] has already been reported.
 
 mod change;
+mod config;
 mod held;
 mod job;
 mod layers;
@@ -13,6 +14,7 @@ mod shape;
 mod time;
 
 pub(crate) use job::lower_job;
+pub(crate) use model::{Models, lower_model};
 pub(crate) use shape::Fit;
 
 use pipestep_engine::Duration;
@@ -36,11 +38,12 @@ pub(crate) struct Broken;
 /// The step that a file describes, or `None` after reporting what is wrong. The file has a `[pipeline]`.
 pub(crate) fn lower_step(
     file: &File,
+    models: &Models,
     fitting: &Fitting,
     files: &mut Files<'_>,
     problems: &mut Problems,
 ) -> Option<StepScenario> {
-    let model = model::lower(file, problems);
+    let model = &models.activations;
     let pipeline = file.pipeline.get().ok_or(Broken);
     let planned = pipeline.and_then(|pipeline| shape::lower(pipeline, fitting, problems));
     if let (Key::Absent, Some(span)) = (&file.time, file.pipeline.span()) {
@@ -58,7 +61,7 @@ pub(crate) fn lower_step(
     let usable = split.as_ref().map_or_else(|_| Split::even(shape), Clone::clone);
     let times = time::lower(file, shape, &usable, problems);
     let messages = time::lower_messages(file, shape, problems);
-    let memory = memory::lower(file, shape, &usable, &model, problems);
+    let memory = memory::lower(file, shape, &usable, model, problems);
     let limits = memory::lower_limits(file, shape, problems);
     let scale = time::lower_scale(file, shape, problems);
     let rules = time::lower_rules(file);
@@ -82,7 +85,7 @@ pub(crate) fn lower_step(
         budget: limits.budget,
         limit: limits.limit,
         layers: split.layers,
-        tokens_per_micro_batch: model.ok()?.and_then(|(activations, _)| {
+        tokens_per_micro_batch: model.as_ref().ok()?.as_ref().and_then(|(activations, _)| {
             let size = activations.micro_batch;
             size.sequences.checked_mul(size.tokens)
         }),

@@ -7,7 +7,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Source, Sources, Span};
 use crate::files::{Files, ReadFile};
 use crate::format::File;
 use crate::job::JobScenario;
-use crate::lower::{Fit, lower_job, lower_step};
+use crate::lower::{Fit, lower_job, lower_model, lower_step};
 use crate::overrides::{Override, apply};
 use crate::read::{FromItem, Key, Place, Problems};
 use crate::step::StepScenario;
@@ -122,11 +122,12 @@ fn read(
             .and_then(|pipeline| pipeline.schedule.span())
             .is_some_and(|span| span.source > 0),
     };
+    let models = lower_model(&file, files, problems);
     let step = match file.pipeline {
         Key::Absent => None,
-        _ => lower_step(&file, &context, files, problems),
+        _ => lower_step(&file, &models, &context, files, problems),
     };
-    let job = lower_job(&file, table, step.as_ref(), problems).ok()?;
+    let job = lower_job(&file, table, &models, step.as_ref(), problems).ok()?;
     let sweep = file.sweep.get().map(|written| written.0.clone());
     Some(Parts {
         name: file.name.get().cloned().unwrap_or_else(|| stem(file_name)),

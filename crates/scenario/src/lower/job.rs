@@ -8,7 +8,7 @@ mod stragglers;
 use pipestep_engine::{Duration, Time};
 use pipestep_job::{InputError, JobError, JobInputs, Spread, Storage};
 
-use super::Broken;
+use super::{Broken, Models};
 use crate::chance::{Chance, Shape};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::format::File;
@@ -22,6 +22,7 @@ use crate::tree::{Table, find_span};
 pub(crate) fn lower_job(
     file: &File,
     root: &Table,
+    models: &Models,
     step: Option<&StepScenario>,
     problems: &mut Problems,
 ) -> Result<Option<JobScenario>, Broken> {
@@ -32,7 +33,7 @@ pub(crate) fn lower_job(
     };
     let work = work(file, job, span, step, problems);
     let storage = lower_storage(file, problems);
-    let checkpoint = storage.and_then(|storage| checkpoint::lower(file, storage, problems));
+    let checkpoint = storage.and_then(|storage| checkpoint::lower(file, models, storage, problems));
     let faults = storage.and_then(|storage| faults::lower(file, storage, problems));
     let stragglers = stragglers::lower(file, problems);
     let input = input::lower(file);

@@ -3,33 +3,55 @@
 use pipestep_engine::Bytes;
 use pipestep_model::{Activations, Decoder, MicroBatch, ModelError, Recompute, Saved};
 
-use super::Broken;
+use super::{Broken, config};
 use crate::diagnostic::{Diagnostic, Span};
+use crate::files::Files;
 use crate::format::{File, Model};
 use crate::read::{Key, OneOrList, Positive, Problems, Word};
 
 /// What is kept of a model, and where `[model]` stands; `None` if there is no model.
 pub(super) type LoweredModel = Result<Option<(Activations, Span)>, Broken>;
 
+/// A model as far as each part of a scenario needs it.
+pub(crate) struct Models {
+    /// Its dimensions.
+    pub(super) decoder: Result<Option<Decoder>, Broken>,
+    /// What a step keeps of it.
+    pub(super) activations: LoweredModel,
+}
+
 /// The model of a file.
-pub(super) fn lower(file: &File, problems: &mut Problems) -> LoweredModel {
+pub(crate) fn lower_model(file: &File, files: &mut Files<'_>, problems: &mut Problems) -> Models {
     let (model, span) = match &file.model {
-        Key::Absent => return Ok(None),
-        Key::Broken => return Err(Broken),
+        Key::Absent => return Models { decoder: Ok(None), activations: Ok(None) },
+        Key::Broken => return Models { decoder: Err(Broken), activations: Err(Broken) },
         Key::Given(model, span) => (model, *span),
     };
-    let decoder = decoder(model, span, problems);
+    let decoder = decoder(model, span, files, problems);
+    let activations = match file.pipeline {
+        Key::Absent => Ok(None),
+        _ => activations(model, decoder, span, problems).map(|activations| Some((activations, span))),
+    };
+    Models { decoder: decoder.map(Some), activations }
+}
+
+/// What a step keeps of a model.
+fn activations(
+    model: &Model,
+    decoder: Result<Decoder, Broken>,
+    span: Span,
+    problems: &mut Problems,
+) -> Result<Activations, Broken> {
     let policy = policy(model, span, problems);
+    if model.sequence_length.is_absent() {
+        let problem = Diagnostic::new(span, "`[model]` needs `sequence_length`");
+        problems.push(problem.help("write `sequence_length = 128`"));
+    }
     let sequences = model.micro_batch_size.or(Positive(1)).ok_or(Broken)?;
     let tokens = model.sequence_length.get().ok_or(Broken)?;
     let (saved, recompute) = policy?;
-    let activations = Activations {
-        model: decoder?,
-        micro_batch: MicroBatch { sequences: sequences.0, tokens: tokens.0 },
-        saved,
-        recompute,
-    };
-    Ok(Some((activations, span)))
+    let micro_batch = MicroBatch { sequences: sequences.0, tokens: tokens.0 };
+    Ok(Activations { model: decoder?, micro_batch, saved, recompute })
 }
 
 /// The bytes that `[model] extra_saved` adds, if there is such a key.
@@ -53,12 +75,26 @@ fn policy(model: &Model, whole: Span, problems: &mut Problems) -> Result<(Saved,
     Ok((saved, recompute))
 }
 
-/// The preset with the written dimensions put in, or the written dimensions alone.
-fn decoder(model: &Model, whole: Span, problems: &mut Problems) -> Result<Decoder, Broken> {
-    let decoder = match &model.preset {
-        Key::Broken => return Err(Broken),
-        Key::Given(name, _) => preset(model, name.0)?,
-        Key::Absent => from_dimensions(model, whole, problems)?,
+/// A preset or a configuration with the written dimensions put in, or the written dimensions alone.
+fn decoder(
+    model: &Model,
+    whole: Span,
+    files: &mut Files<'_>,
+    problems: &mut Problems,
+) -> Result<Decoder, Broken> {
+    let decoder = match (&model.preset, &model.config) {
+        (Key::Broken, _) | (_, Key::Broken) => return Err(Broken),
+        (Key::Given(_, preset_at), Key::Given(_, config_at)) => {
+            let message = "`model.config` and `model.preset` both say which model it is";
+            let problem = Diagnostic::new(*config_at, message).related(Some(*preset_at), "the preset");
+            problems.push(problem.help("leave one of them out"));
+            return Err(Broken);
+        }
+        (Key::Given(name, _), Key::Absent) => with_written(model, Decoder::preset(name.0).ok_or(Broken)?)?,
+        (Key::Absent, Key::Given(name, span)) => {
+            with_written(model, config::read(name, *span, files, problems)?)?
+        }
+        (Key::Absent, Key::Absent) => from_dimensions(model, whole, problems)?,
     };
     decoder.check().map_err(|error| {
         problems.push(refused(model, whole, &error));
@@ -67,8 +103,8 @@ fn decoder(model: &Model, whole: Span, problems: &mut Problems) -> Result<Decode
     Ok(decoder)
 }
 
-fn preset(model: &Model, name: &str) -> Result<Decoder, Broken> {
-    let known = Decoder::preset(name).ok_or(Broken)?;
+/// A known decoder with the written dimensions put in.
+fn with_written(model: &Model, known: Decoder) -> Result<Decoder, Broken> {
     let number =
         |key: &Key<Positive>, default| key.or(Positive(default)).map(|number| number.0).ok_or(Broken);
     Ok(Decoder {
@@ -96,8 +132,8 @@ fn from_dimensions(model: &Model, whole: Span, problems: &mut Problems) -> Resul
         needed.iter().filter(|(_, key)| key.is_absent()).map(|(name, _)| format!("`{name}`")).collect();
     if !missing.is_empty() {
         let message = match missing.len() {
-            5 => "`[model]` needs a `preset` or the dimensions of a model".to_owned(),
-            _ => format!("`[model]` without a `preset` needs {} too", missing.join(", ")),
+            5 => "`[model]` needs a `preset`, a `config` or the dimensions of a model".to_owned(),
+            _ => format!("`[model]` without a `preset` or a `config` needs {} too", missing.join(", ")),
         };
         problems.push(Diagnostic::new(whole, message).help("write `preset = \"qwen3-8b\"`"));
         return Err(Broken);

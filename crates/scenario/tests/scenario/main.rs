@@ -2,6 +2,7 @@
 
 mod book;
 mod compare;
+mod config;
 mod errors;
 mod job;
 mod meaning;

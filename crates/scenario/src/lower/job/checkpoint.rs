@@ -12,13 +12,14 @@ use crate::diagnostic::{Diagnostic, Span};
 use crate::format::File;
 use crate::format::job::{self as written, BacklogWord, Counted, SaveMode, TriggerWord};
 use crate::job::SaveSteps;
-use crate::lower::model;
+use crate::lower::Models;
 use crate::read::{Count, Key, Problems, Word};
 use crate::units::Share;
 
 /// The checkpoints of a file, and their interval if it is counted in steps.
 pub(super) fn lower(
     file: &File,
+    models: &Models,
     storage: Option<Storage>,
     problems: &mut Problems,
 ) -> Result<Option<(Checkpoint, Option<SaveSteps>)>, Broken> {
@@ -28,7 +29,7 @@ pub(super) fn lower(
         Key::Given(written, span) => (written, *span),
     };
     let mode = mode(written, problems);
-    let size = size(file, written, span, problems);
+    let size = size(models, written, span, problems);
     let write = write(written, span, storage, problems);
     let requests = requests(written, problems);
     let near = near(file, written, storage, problems);
@@ -84,7 +85,7 @@ fn mode(written: &written::Checkpoint, problems: &mut Problems) -> Result<Mode, 
 
 /// The size of a checkpoint: as written, or by the parameters of the model.
 fn size(
-    file: &File,
+    models: &Models,
     written: &written::Checkpoint,
     span: Span,
     problems: &mut Problems,
@@ -94,13 +95,10 @@ fn size(
         Key::Broken => return Err(Broken),
         Key::Absent => {}
     }
-    // What is wrong with the model is reported with the step, or, without one, here.
-    let mut ignored = Problems::new();
-    let of_model = if file.pipeline.is_absent() { &mut *problems } else { &mut ignored };
-    let Some((activations, _)) = model::lower(file, of_model)? else {
+    let Some(decoder) = models.decoder? else {
         return Ok(None);
     };
-    let size = activations.model.parameters().ok();
+    let size = decoder.parameters().ok();
     let size = size.and_then(|count| count.checked_mul(WEIGHT_BYTES + OPTIMIZER_BYTES));
     match size {
         Some(size) => Ok(Some(Bytes::new(size))),
