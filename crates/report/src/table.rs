@@ -1,7 +1,7 @@
 //! The terminal's answer to `run` and `compare`: a table and the lines below it, never wider than 100 columns.
 //!
-//! What is compared and quoted (makespan, peaks, messages, the budget) is printed exactly; the cells of a rank's
-//! times are rounded to three decimals.
+//! What is quoted (makespan, peaks, messages, the budget) is printed exactly; times in the cells of a table are
+//! rounded to three decimals.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use crate::pareto::pareto_front;
 use crate::units::{bytes_exact, bytes_short, grouped, percent, time_exact};
 
 /// No line is longer than this.
-const COLUMNS: usize = 100;
+pub(crate) const COLUMNS: usize = 100;
 /// More ranks than this are not listed one by one.
 const RANKS_LISTED: usize = 32;
 
@@ -66,7 +66,7 @@ fn compare_table(views: &[StepView]) -> Table {
         let mut row = vec![
             if front[index] { "*" } else { "" }.to_owned(),
             schedule_with_chunks(view),
-            time_exact(view.summary.makespan.since(Time::ZERO)),
+            view.summary.makespan.to_string(),
             if points[index].0 == best { String::new() } else { format!("+{}", percent(slower)) },
             percent(view.summary.bubble().by_makespan),
             bytes_exact(peak),
@@ -221,7 +221,7 @@ fn yes_or_no(fits: Option<bool>) -> String {
     .to_owned()
 }
 
-fn new_table(header: &[&str]) -> Table {
+pub(crate) fn new_table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_content_arrangement(ContentArrangement::Dynamic);
@@ -231,7 +231,7 @@ fn new_table(header: &[&str]) -> Table {
 }
 
 /// Numbers to the right, the named columns to the left.
-fn align(table: &mut Table, left: &[usize]) {
+pub(crate) fn align(table: &mut Table, left: &[usize]) {
     for (index, column) in table.column_iter_mut().enumerate() {
         let side = if left.contains(&index) { CellAlignment::Left } else { CellAlignment::Right };
         column.set_cell_alignment(side);
@@ -239,7 +239,7 @@ fn align(table: &mut Table, left: &[usize]) {
 }
 
 /// The table's lines without the blanks at their ends, between rules.
-fn lines(table: &Table) -> String {
+pub(crate) fn lines(table: &Table) -> String {
     let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
     let width = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
     let rule = "─".repeat(width);
@@ -249,7 +249,7 @@ fn lines(table: &Table) -> String {
 }
 
 /// Title lines, each cut at the last column.
-fn heading(parts: &[&str]) -> String {
+pub(crate) fn heading(parts: &[&str]) -> String {
     let text = parts.concat();
     text.lines().map(|line| cut(line, COLUMNS) + "\n").collect()
 }
@@ -262,7 +262,7 @@ fn cut(line: &str, columns: usize) -> String {
 }
 
 /// `name   value`, the value broken between words where the line would be too long.
-fn wrapped(name: &str, value: &str) -> String {
+pub(crate) fn wrapped(name: &str, value: &str) -> String {
     const INDENT: usize = 19;
     let mut text = String::new();
     let mut line = format!("{name:INDENT$}");
