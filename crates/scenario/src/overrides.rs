@@ -78,7 +78,7 @@ fn apply_one(table: &mut Table, text: &str, source: usize) -> Result<(), Diagnos
 }
 
 /// The value as TOML, or as the string it is. What begins like a list, a table or a quoted string must be one.
-fn read_value(value: &str, source: usize, offset: usize) -> Result<Item, Diagnostic> {
+pub(crate) fn read_value(value: &str, source: usize, offset: usize) -> Result<Item, Diagnostic> {
     let trimmed = value.trim_start();
     let offset = offset + (value.len() - trimmed.len());
     let trimmed = trimmed.trim_end();

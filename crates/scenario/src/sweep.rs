@@ -1,15 +1,19 @@
-//! `[sweep]`: lists of values to try, by dotted key.
+//! `[sweep]` and `--vary`: lists and ranges of values to try, by dotted key.
 //!
 //! A value is kept as the TOML it was written as, so that a point of the sweep is a list of overrides and goes
 //! the same way as `--set`.
 
+mod range;
+
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-use crate::diagnostic::Diagnostic;
-use crate::overrides::Override;
+use crate::diagnostic::{Diagnostic, Diagnostics, Source, Span};
+use crate::overrides::{Override, read_value};
 use crate::read::{FromItem, Place, Problems, closest, join};
 use crate::table::{is_known, known_keys, open};
 use crate::tree::{Entry, Item, Node, Table};
+
+use range::{RangeError, parse_range};
 
 /// The keys that a scenario wants varied, in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,13 +29,35 @@ pub struct Axis {
     pub key: String,
     /// As TOML: `8`, `"1f1b"`. At least one.
     pub values: Vec<String>,
+    /// Where it was written, as errors name it.
+    origin: &'static str,
+}
+
+impl Sweep {
+    /// Puts in an axis; it replaces one of the same key.
+    pub fn vary(&mut self, axis: Axis) {
+        match self.axes.iter_mut().find(|written| written.key == axis.key) {
+            Some(written) => *written = axis,
+            None => self.axes.push(axis),
+        }
+    }
 }
 
 impl Axis {
+    /// `KEY=V1,V2` or `KEY=LO..HI`, `KEY=LO..HI:STEP`, `KEY=LO..HI*FACTOR` as typed after `--vary`. Both ends
+    /// of a range count where the steps meet them. A value is TOML; what is no TOML is taken as a string.
+    ///
+    /// # Errors
+    /// An unknown key, no value at all, or a broken value or range, pointing into the text.
+    pub fn vary(text: &str) -> Result<Self, Diagnostics> {
+        let source = Source { name: VARY.to_owned(), text: text.into() };
+        read_vary(text).map_err(|problem| Diagnostics::new(vec![source].into(), vec![problem]))
+    }
+
     /// The override that sets the key to one of its values; `None` past the last.
     pub fn at(&self, index: usize) -> Option<Override> {
         let value = self.values.get(index)?;
-        Some(Override::from(format!("{}={value}", self.key), "[sweep]"))
+        Some(Override::from(format!("{}={value}", self.key), self.origin))
     }
 }
 
@@ -51,7 +77,7 @@ impl FromItem for WrittenSweep {
         json_schema!({
             "type": "object",
             "propertyNames": { "enum": keys },
-            "additionalProperties": { "type": "array", "minItems": 1 }
+            "additionalProperties": { "anyOf": [{ "type": "array", "minItems": 1 }, { "type": "string" }] }
         })
     }
 }
@@ -72,25 +98,92 @@ fn read_axes(table: &Table, path: &str, axes: &mut Vec<Axis>, problems: &mut Pro
 }
 
 fn read_axis(key: &str, entry: &Entry) -> Result<Axis, Diagnostic> {
-    if !is_known(key) || key == "sweep" {
-        let problem = Diagnostic::new(entry.key_span, format!("`[sweep]`: unknown key `{key}`"));
-        let known = known_keys();
-        return Err(match closest(key, known.iter().map(String::as_str)) {
-            Some(near) => problem.help(format!("did you mean `\"{near}\"`?")),
-            None => problem.help("write a dotted key such as `\"pipeline.micro_batches\"`"),
-        });
+    if let Some(problem) = unknown(key, entry.key_span, TABLE) {
+        return Err(problem);
     }
-    let wrong = || {
-        let message =
-            format!("`[sweep]`: expected a list of values for `{key}`, found {}", entry.item.describe());
-        Diagnostic::new(entry.item.span, message).help(format!("write `\"{key}\" = [...]`"))
+    let values = match &entry.item.node {
+        Node::Text(text) => match parse_range(text) {
+            Some(values) => values.map_err(|error| broken_range(TABLE, entry.item.span, &error))?,
+            None => Vec::new(),
+        },
+        Node::List(items) => items.iter().map(as_toml).collect(),
+        _ => Vec::new(),
     };
-    match &entry.item.node {
-        Node::List(items) if !items.is_empty() => {
-            Ok(Axis { key: key.to_owned(), values: items.iter().map(as_toml).collect() })
-        }
-        _ => Err(wrong()),
+    if values.is_empty() {
+        let message = format!(
+            "`[sweep]`: expected a list of values or a range for `{key}`, found {}",
+            entry.item.describe()
+        );
+        let help = format!("write `\"{key}\" = [...]` or `\"{key}\" = \"1..64\"`");
+        return Err(Diagnostic::new(entry.item.span, message).help(help));
     }
+    Ok(Axis { key: key.to_owned(), values, origin: TABLE })
+}
+
+/// How errors call the two places where axes are written.
+const TABLE: &str = "[sweep]";
+const VARY: &str = "--vary";
+
+/// The error for a key that does not exist, or that cannot be varied.
+fn unknown(key: &str, span: Span, origin: &str) -> Option<Diagnostic> {
+    if is_known(key) && key != "sweep" {
+        return None;
+    }
+    let problem = Diagnostic::new(span, format!("`{origin}`: unknown key `{key}`"));
+    let known = known_keys();
+    Some(match closest(key, known.iter().map(String::as_str)) {
+        Some(near) => problem.help(format!("did you mean `\"{near}\"`?")),
+        None => problem.help("write a dotted key such as `\"pipeline.micro_batches\"`"),
+    })
+}
+
+fn broken_range(origin: &str, span: Span, error: &RangeError) -> Diagnostic {
+    Diagnostic::new(span, format!("`{origin}`: {error}"))
+}
+
+fn read_vary(text: &str) -> Result<Axis, Diagnostic> {
+    let span = |start, end| Span { source: 0, start, end };
+    let Some((key, values)) = text.split_once('=') else {
+        let message = format!("expected `KEY=V1,V2` or `KEY=LO..HI`, found `{text}`");
+        return Err(
+            Diagnostic::new(span(0, text.len()), message).help("write `pipeline.micro_batches=1,2,4`")
+        );
+    };
+    let (offset, whole) = (key.len() + 1, span(key.len() + 1, text.len()));
+    let trimmed = key.trim();
+    if let Some(problem) = unknown(trimmed, span(0, key.len()), VARY) {
+        return Err(problem);
+    }
+    let values = match parse_range(values) {
+        Some(values) => values.map_err(|error| broken_range(VARY, whole, &error))?,
+        None => {
+            let read = |(at, piece): (usize, &str)| Ok(as_toml(&read_value(piece, 0, offset + at)?));
+            split_values(values).into_iter().map(read).collect::<Result<_, Diagnostic>>()?
+        }
+    };
+    Ok(Axis { key: trimmed.to_owned(), values, origin: VARY })
+}
+
+/// The pieces between commas that are not inside brackets or quotes, each with its place.
+fn split_values(text: &str) -> Vec<(usize, &str)> {
+    let (mut depth, mut quote, mut start) = (0_usize, None, 0);
+    let mut pieces = Vec::new();
+    for (at, c) in text.char_indices() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(c),
+            (None, '[' | '{') => depth += 1,
+            (None, ']' | '}') => depth = depth.saturating_sub(1),
+            (None, ',') if depth == 0 => {
+                pieces.push((start, &text[start..at]));
+                start = at + 1;
+            }
+            (None, _) => {}
+        }
+    }
+    pieces.push((start, &text[start..]));
+    pieces
 }
 
 /// A value as TOML again.

@@ -12,7 +12,7 @@ pub use share::{Factor, Share};
 
 use pipestep_engine::{Bytes, Duration, Rate};
 
-use decimal::Decimal;
+pub(crate) use decimal::Decimal;
 use family::{Family, RATE, SIZE, TIME};
 
 /// Why a text is no amount.

@@ -91,6 +91,8 @@ fn lower_chunks(
     let allowed = schedule.entry().chunks;
     let fewest = match allowed {
         Chunks::Exactly(count) => u64::from(count),
+        // One chunk is legal, but who compares such a schedule with others asks what several chunks buy.
+        Chunks::Any if may_fit => 2,
         Chunks::Any => 1,
         Chunks::Even => 2,
     };
@@ -99,11 +101,12 @@ fn lower_chunks(
         Key::Broken => return Err(Broken),
         Key::Given(Positive(written), span) => (*written, *span),
     };
-    if suits(allowed, written) {
+    if suits(allowed, written) && (!may_fit || written >= fewest) {
         return Ok(written);
     }
     if may_fit {
         return Ok(match allowed {
+            Chunks::Any => fewest,
             Chunks::Even => written.saturating_add(1),
             Chunks::Exactly(_) | Chunks::Any => fewest,
         });

@@ -2,14 +2,14 @@
 
 /// `mantissa / 10^scale`.
 #[derive(Clone, Copy)]
-pub(super) struct Decimal {
-    mantissa: u128,
-    scale: u32,
+pub(crate) struct Decimal {
+    pub mantissa: u128,
+    pub scale: u32,
 }
 
 impl Decimal {
     /// Digits with at most one point among or around them; `None` for anything else.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (whole, part) = text.split_once('.').unwrap_or((text, ""));
         let part = part.trim_end_matches('0');
         let digits = whole.len() + part.len();
@@ -41,6 +41,12 @@ impl Decimal {
                 scale: 0,
             }),
         }
+    }
+
+    /// The mantissa with so many decimals; `None` if it has more, or past 128 bits.
+    pub(crate) fn at_scale(self, scale: u32) -> Option<u128> {
+        let power = 10_u128.checked_pow(scale.checked_sub(self.scale)?)?;
+        self.mantissa.checked_mul(power)
     }
 
     /// The product with a whole number, if it is whole. A whole product that is larger than 128 bits is given

@@ -1,7 +1,7 @@
 //! What keys mean: defaults, shares, boundaries, overrides, the sweep, the schema.
 
 use pipestep_engine::{Bytes, Duration};
-use pipestep_scenario::{Override, schema};
+use pipestep_scenario::{Axis, Override, schema};
 use pipestep_step::{Arbitration, Links, StageCost, UpdateAfter};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -213,6 +213,42 @@ fn a_sweep_is_a_list_of_overrides() {
     let point = parse(&text, "test.toml", &point).expect("legal").step.expect("a step");
     assert_eq!(point.inputs.shape().micro_batches(), 2);
     assert_eq!(axes[0].at(3), None);
+}
+
+#[test]
+fn ranges_are_lists() {
+    let text = format!(
+        "{MINIMAL}[sweep]\n\"pipeline.micro_batches\" = \"1..64*4\"\n\"time.forward\" = \"5 ms..15 ms:5 ms\"\n"
+    );
+    let mut sweep = legal(&text, &[]).sweep;
+    assert_eq!(sweep.axes[0].values, ["1", "4", "16", "64"]);
+    let point: Vec<Override> = sweep.axes.iter().filter_map(|axis| axis.at(2)).collect();
+    let point = parse(&text, "test.toml", &point).expect("legal").step.expect("a step");
+    assert_eq!(point.inputs.shape().micro_batches(), 16);
+    assert_eq!(point.inputs.costs().stages[0].forward.as_nanos(), 15_000_000);
+    // What is typed replaces what is written, and adds to it.
+    sweep.vary(Axis::vary("pipeline.micro_batches=8..10").expect("a range"));
+    sweep.vary(Axis::vary("pipeline.schedule=1f1b, gpipe").expect("a list"));
+    sweep.vary(Axis::vary("pipeline.layers=[1, 1, 1, 1],2").expect("a list"));
+    let keys: Vec<&str> = sweep.axes.iter().map(|axis| axis.key.as_str()).collect();
+    assert_eq!(keys, ["pipeline.micro_batches", "time.forward", "pipeline.schedule", "pipeline.layers"]);
+    assert_eq!(sweep.axes[0].values, ["8", "9", "10"]);
+    assert_eq!(sweep.axes[2].values, ["\"1f1b\"", "\"gpipe\""]);
+    assert_eq!(sweep.axes[3].values, ["[1, 1, 1, 1]", "2"]);
+}
+
+#[test]
+fn what_cannot_be_varied_is_shown() {
+    let said = |text: &str| Axis::vary(text).expect_err(text).to_string();
+    assert!(said("pipeline.microbatches=1,2").contains("did you mean `\"pipeline.micro_batches\"`?"));
+    let text = said("pipeline.micro_batches=64..1");
+    assert!(text.contains("has no value") && text.contains("--vary:1:24"), "{text}");
+    assert!(said("pipeline.micro_batches").contains("`KEY=V1,V2`"));
+    assert!(said("pipeline.layers=[1,2").contains("invalid TOML"));
+    // A point that is wrong is shown at the axis.
+    let point = Axis::vary("pipeline.micro_batches=0,1").expect("a list").at(0).expect("a value");
+    let text = parse(MINIMAL, "test.toml", &[point]).expect_err("zero").to_string();
+    assert!(text.contains("--vary"), "{text}");
 }
 
 #[test]
