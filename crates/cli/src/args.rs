@@ -156,9 +156,9 @@ pub(crate) struct Numbers {
     /// Pipeline-parallel devices
     #[arg(long, value_name = "P", default_value = "4")]
     pub(crate) ranks: String,
-    /// Micro-batches of one step
-    #[arg(long, value_name = "M", default_value = "8")]
-    pub(crate) micro_batches: String,
+    /// Micro-batches of one step; if left out, 8, or as many as ranks where the schedule takes no more
+    #[arg(long, value_name = "M")]
+    pub(crate) micro_batches: Option<String>,
     /// Stages of each rank; what the schedule takes if left out, 2 if it takes any number
     #[arg(long, value_name = "V")]
     pub(crate) chunks: Option<String>,

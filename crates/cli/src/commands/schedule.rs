@@ -41,6 +41,16 @@ pub(crate) fn run(typed: &args::Schedule) -> Result<Ending> {
 
 /// The scenario of equal stages for a schedule and its numbers; `flag` is how the schedule was typed.
 fn scenario_for(name: &str, flag: &str, numbers: &args::Numbers) -> Result<Scenario> {
+    if let Some(typed) = &numbers.micro_batches {
+        return scenario_of(name, flag, numbers, typed);
+    }
+    let usual = scenario_of(name, flag, numbers, "8")?;
+    let is_taken = usual.step.as_ref().is_some_and(|step| step.plan().is_ok());
+    if is_taken { Ok(usual) } else { scenario_of(name, flag, numbers, &numbers.ranks) }
+}
+
+/// The same for a number of micro-batches.
+fn scenario_of(name: &str, flag: &str, numbers: &args::Numbers, micro_batches: &str) -> Result<Scenario> {
     let any_number = |name| {
         let schedule = pipestep_schedule::find(name)?;
         matches!(schedule.entry().chunks, Chunks::Any | Chunks::Even).then(|| "2".to_owned())
@@ -50,7 +60,7 @@ fn scenario_for(name: &str, flag: &str, numbers: &args::Numbers) -> Result<Scena
     let mut overrides = vec![
         set("schedule", name, flag),
         set("ranks", &numbers.ranks, "--ranks"),
-        set("micro_batches", &numbers.micro_batches, "--micro-batches"),
+        set("micro_batches", micro_batches, "--micro-batches"),
     ];
     overrides.extend(chunks.map(|chunks| set("chunks", &chunks, "--chunks")));
     let options = numbers.options.iter();

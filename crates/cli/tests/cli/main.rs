@@ -4,6 +4,7 @@ mod documented;
 mod help;
 mod outputs;
 mod reference;
+mod scenarios;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use pipestep_schedule::{Chunks, Entry};
+use pipestep_schedule::Entry;
 use serde_json::Value;
 
 use crate::root;
@@ -68,7 +68,7 @@ fn keys(schema: &Value, table: &Value, path: &str, tables: &mut Vec<(String, Val
         let inner = [path, key].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".");
         let shown = if resolved.get("properties").is_some() {
             tables.push((inner.clone(), resolved.clone()));
-            format!("a table, [below](#{})", inner.replace('.', ""))
+            format!("table, [below](#{})", inner.replace('.', ""))
         } else {
             kind(resolved)
         };
@@ -83,7 +83,7 @@ fn resolve<'a>(schema: &'a Value, value: &'a Value) -> &'a Value {
     reference.and_then(|pointer| schema.pointer(pointer)).unwrap_or(value)
 }
 
-/// What may be written, in words.
+/// What may be written, in a word or two; the page explains them.
 fn kind(value: &Value) -> String {
     if let Some(words) = value["enum"].as_array() {
         let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
@@ -96,19 +96,19 @@ fn kind(value: &Value) -> String {
     }
     match value["type"].as_str() {
         Some("array") => match kind(&value["items"]) {
-            words if words.contains('`') => format!("a list of {words}"),
-            _ => "a list".to_owned(),
+            words if words.contains('`') => format!("list of {words}"),
+            _ => "list".to_owned(),
         },
-        Some("integer") => "a whole number".to_owned(),
-        Some("number") => "a number".to_owned(),
-        Some("boolean") => "`true` or `false`".to_owned(),
-        Some("object") => "a table".to_owned(),
+        Some("integer") => "whole number".to_owned(),
+        Some("number") => "number".to_owned(),
+        Some("boolean") => "`true` `false`".to_owned(),
+        Some("object") => "table".to_owned(),
         _ => match value["pattern"].as_str() {
             None => "text".to_owned(),
-            Some(pattern) if pattern.contains("/s") => "a rate, `\"7 GB/s\"`".to_owned(),
-            Some(pattern) if pattern.contains("ms") => "a time, `\"10 ms\"`".to_owned(),
-            Some(pattern) if pattern.contains('B') => "bytes, `\"1 GB\"`".to_owned(),
-            Some(_) => "a fraction, `\"1/3\"`".to_owned(),
+            Some(pattern) if pattern.contains("/s") => "rate".to_owned(),
+            Some(pattern) if pattern.contains("ms") => "time".to_owned(),
+            Some(pattern) if pattern.contains('B') => "bytes".to_owned(),
+            Some(_) => "fraction".to_owned(),
         },
     }
 }
@@ -126,7 +126,7 @@ fn schedule_table() -> String {
         let cells = [
             names(entry),
             entry.summary.to_owned(),
-            format!("{}; {}", chunks(entry.chunks), entry.constraints),
+            entry.constraints.to_owned(),
             format!("`{}`", entry.memory),
             format!("`{}`", entry.bubble),
             entry.source.to_owned(),
@@ -139,7 +139,7 @@ fn schedule_table() -> String {
     for entry in entries {
         for option in entry.options {
             let values = match option.choices {
-                [] => "a whole number".to_owned(),
+                [] => "whole number".to_owned(),
                 words => words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(" "),
             };
             let cells = [entry.name, option.name, option.meaning, &values, option.default];
@@ -155,14 +155,5 @@ fn names(entry: &Entry) -> String {
     match aliases.as_slice() {
         [] => format!("`{}`", entry.name),
         aliases => format!("`{}` ({})", entry.name, aliases.join(", ")),
-    }
-}
-
-fn chunks(chunks: Chunks) -> String {
-    match chunks {
-        Chunks::Exactly(1) => "1 chunk".to_owned(),
-        Chunks::Exactly(count) => format!("{count} chunks"),
-        Chunks::Any => "any chunks".to_owned(),
-        Chunks::Even => "even chunks".to_owned(),
     }
 }

@@ -1,6 +1,6 @@
 //! `pipestep schedule export`: a schedule as a file that PyTorch loads.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use pipestep_schedule::{Op, Orders, Plan, Rank};
 
 use crate::simulated::{plan_of, step_of};
@@ -10,8 +10,10 @@ use crate::{Ending, args, output};
 pub(crate) fn run(typed: &args::Export) -> Result<Ending> {
     let scenario = super::scenario_for(&typed.schedule, "--schedule", &typed.numbers)?;
     let step = step_of(&scenario)?;
-    let Plan::Fixed(orders) = plan_of(&scenario, step)? else {
-        bail!("`{}` decides while the step runs: it has no order to export", typed.schedule);
+    let orders = match plan_of(&scenario, step)? {
+        Plan::Fixed(orders) => orders,
+        // What it came to for equal stages.
+        online @ Plan::Online(_) => pipestep_step::simulate(&step.inputs, online)?.record.orders,
     };
     orders.validate(step.inputs.shape())?;
     match typed.format {

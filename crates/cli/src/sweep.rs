@@ -1,0 +1,29 @@
+//! A sweep: one scenario at every point of a space, on all cores, never losing what is finished.
+//!
+//! [`Space`] is the cross product of the swept keys; a point is its number, from which the values follow.
+//! [`Points`] simulates a point into one row of text. [`run`] spreads points over threads and hands the rows, in
+//! whatever order they come, to the [`Store`], which keeps a directory from which a killed sweep goes on. The
+//! [`Manifest`] says what a directory belongs to. [`draw`] reads the finished rows back and draws them.
+//!
+//! One idea holds it up: a row depends on nothing but the manifest and the point's number. So it does not matter
+//! which thread or which machine computes it, or when, and the finished directory is always the same to the byte.
+
+mod fields;
+mod manifest;
+mod merge;
+mod plots;
+mod points;
+mod progress;
+mod range;
+mod run;
+mod series;
+mod space;
+mod store;
+
+pub(crate) use manifest::Manifest;
+pub(crate) use merge::merge;
+pub(crate) use plots::draw;
+pub(crate) use points::Points;
+pub(crate) use run::run;
+pub(crate) use space::{Shard, Space};
+pub(crate) use store::Store;

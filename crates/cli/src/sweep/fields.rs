@@ -1,0 +1,243 @@
+//! The columns of `results.csv`, and rows as text.
+//!
+//! A row is one line: line ends inside values become spaces, so that a torn line is known by its missing end.
+
+use anyhow::{Context, Result};
+use pipestep_engine::Bytes;
+
+/// Columns before those of the swept keys.
+const FIRST: &str = "point";
+/// Columns after those of the swept keys. A number that does not apply is empty.
+const LAST: [&str; 16] = [
+    "schedule",
+    "ranks",
+    "chunks",
+    "micro_batches",
+    "makespan_ns",
+    "bubble_by_makespan",
+    "bubble_by_longest_span",
+    "bubble_over_ideal",
+    "utilisation",
+    "tokens_per_second",
+    "peak_bytes",
+    "peak_bytes_by_rank",
+    "budget_bytes",
+    "fits",
+    "simulated",
+    "reason",
+];
+
+/// What one legal point came to.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Fields {
+    pub(crate) schedule: String,
+    pub(crate) ranks: usize,
+    pub(crate) chunks: usize,
+    pub(crate) micro_batches: usize,
+    pub(crate) makespan_ns: u64,
+    pub(crate) bubble: [f64; 3],
+    pub(crate) utilisation: f64,
+    pub(crate) tokens_per_second: Option<f64>,
+    /// By rank.
+    pub(crate) peaks: Vec<Bytes>,
+    /// By rank.
+    pub(crate) budget: Option<Vec<Bytes>>,
+}
+
+impl Fields {
+    /// Whether every rank stays within its budget.
+    pub(crate) fn fits(&self) -> Option<bool> {
+        let budget = self.budget.as_ref()?;
+        Some(self.peaks.iter().zip(budget).all(|(peak, budget)| peak <= budget))
+    }
+
+    /// The highest peak of all ranks.
+    pub(crate) fn peak(&self) -> Bytes {
+        self.peaks.iter().copied().max().unwrap_or(Bytes::ZERO)
+    }
+
+    fn cells(&self) -> [String; LAST.len()] {
+        let shown = |number: Option<String>| number.unwrap_or_default();
+        let by_rank: Vec<String> = self.peaks.iter().map(|peak| peak.get().to_string()).collect();
+        let budget = self.budget.as_ref().and_then(|budget| budget.iter().min());
+        let [by_makespan, by_longest_span, over_ideal] = self.bubble.map(|rate| rate.to_string());
+        [
+            self.schedule.clone(),
+            self.ranks.to_string(),
+            self.chunks.to_string(),
+            self.micro_batches.to_string(),
+            self.makespan_ns.to_string(),
+            by_makespan,
+            by_longest_span,
+            over_ideal,
+            self.utilisation.to_string(),
+            shown(self.tokens_per_second.map(|rate| rate.to_string())),
+            self.peak().get().to_string(),
+            by_rank.join(" "),
+            shown(budget.map(|bytes| bytes.get().to_string())),
+            shown(self.fits().map(|fits| fits.to_string())),
+            true.to_string(),
+            String::new(),
+        ]
+    }
+}
+
+/// The header line for these keys.
+pub(crate) fn header(keys: impl Iterator<Item = String>) -> Result<String> {
+    let last = LAST.into_iter().map(str::to_owned);
+    line(std::iter::once(FIRST.to_owned()).chain(keys).chain(last))
+}
+
+/// The line of a point: what it came to, or why it is not legal.
+pub(crate) fn row(point: u64, values: &[&str], outcome: Result<Fields, String>) -> Result<String> {
+    let cells = match outcome {
+        Ok(fields) => fields.cells(),
+        Err(reason) => {
+            let mut cells = [const { String::new() }; LAST.len()];
+            cells[LAST.len() - 2] = false.to_string();
+            cells[LAST.len() - 1] = reason;
+            cells
+        }
+    };
+    let values = values.iter().map(|value| bare(value).to_owned());
+    line(std::iter::once(point.to_string()).chain(values).chain(cells))
+}
+
+/// A value without the quotes of a TOML string.
+pub(crate) fn bare(value: &str) -> &str {
+    let inner = |quote| value.strip_prefix(quote)?.strip_suffix(quote);
+    inner('"').or_else(|| inner('\'')).filter(|inner| !inner.contains(['"', '\'', '\\'])).unwrap_or(value)
+}
+
+/// The point that a line is about.
+pub(crate) fn point_of(line: &[u8]) -> Option<u64> {
+    let digits = line.split(|&byte| byte == b',').next()?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+fn line(cells: impl Iterator<Item = String>) -> Result<String> {
+    let mut to = csv::Writer::from_writer(Vec::new());
+    let cells = cells.map(|cell| cell.split_whitespace().collect::<Vec<_>>().join(" "));
+    to.write_record(cells)?;
+    let bytes = to.into_inner().context("a list of bytes takes everything")?;
+    Ok(String::from_utf8(bytes)?)
+}
+
+/// A line of `results.csv` as its reader sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Row {
+    pub(crate) point: u64,
+    /// Of the swept keys.
+    pub(crate) values: Vec<String>,
+    /// What drawings need of it; nothing where the point is not legal.
+    pub(crate) found: Option<Found>,
+    /// Why not.
+    pub(crate) reason: String,
+}
+
+/// The numbers of a row that are drawn and summed up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Found {
+    pub(crate) ranks: f64,
+    pub(crate) micro_batches: f64,
+    pub(crate) makespan_ns: u64,
+    pub(crate) utilisation: f64,
+    pub(crate) tokens_per_second: Option<f64>,
+    pub(crate) peak_bytes: u64,
+    pub(crate) budget_bytes: Option<u64>,
+    pub(crate) fits: Option<bool>,
+}
+
+impl Row {
+    /// Reads a record of a sweep over `keys` keys; `None` if it is none.
+    pub(crate) fn read(record: &csv::StringRecord, keys: usize) -> Option<Self> {
+        if record.len() != 1 + keys + LAST.len() {
+            return None;
+        }
+        let cell = |name: &str| {
+            let place = LAST.iter().position(|&column| column == name)?;
+            record.get(1 + keys + place).filter(|text| !text.is_empty())
+        };
+        let found = match cell("simulated")? {
+            "true" => Some(Found {
+                ranks: cell("ranks")?.parse().ok()?,
+                micro_batches: cell("micro_batches")?.parse().ok()?,
+                makespan_ns: cell("makespan_ns")?.parse().ok()?,
+                utilisation: cell("utilisation")?.parse().ok()?,
+                tokens_per_second: cell("tokens_per_second").and_then(|text| text.parse().ok()),
+                peak_bytes: cell("peak_bytes")?.parse().ok()?,
+                budget_bytes: cell("budget_bytes").and_then(|text| text.parse().ok()),
+                fits: cell("fits").and_then(|text| text.parse().ok()),
+            }),
+            _ => None,
+        };
+        Some(Self {
+            point: record.get(0)?.parse().ok()?,
+            values: (1..=keys).filter_map(|place| record.get(place).map(str::to_owned)).collect(),
+            found,
+            reason: cell("reason").unwrap_or_default().to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields() -> Fields {
+        Fields {
+            schedule: "1f1b".to_owned(),
+            ranks: 2,
+            chunks: 1,
+            micro_batches: 8,
+            makespan_ns: 347_000_000,
+            bubble: [0.25, 0.25, 1.0 / 3.0],
+            utilisation: 0.75,
+            tokens_per_second: Some(2_950.5),
+            peaks: vec![Bytes::new(7), Bytes::new(9)],
+            budget: Some(vec![Bytes::new(8), Bytes::new(8)]),
+        }
+    }
+
+    fn read(line: &str) -> Option<Row> {
+        let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(line.as_bytes());
+        Row::read(&reader.records().next()?.ok()?, 2)
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let line = row(12, &["8", "\"1f1b\""], Ok(fields())).expect("plain");
+        assert_eq!(
+            line,
+            "12,8,1f1b,1f1b,2,1,8,347000000,0.25,0.25,0.3333333333333333,0.75,2950.5,9,7 9,8,false,true,\n"
+        );
+        let row = read(&line).expect("it is whole");
+        let found = row.found.expect("it is legal");
+        assert_eq!((row.point, row.values), (12, vec!["8".to_owned(), "1f1b".to_owned()]));
+        assert_eq!((found.makespan_ns, found.peak_bytes, found.fits), (347_000_000, 9, Some(false)));
+    }
+
+    #[test]
+    fn a_reason_stays_on_its_line() {
+        let line = row(3, &["1", "x,\"y\""], Err("no, \"really\"\n  not".to_owned())).expect("plain");
+        assert_eq!(line.matches('\n').count(), 1);
+        let row = read(&line).expect("it is whole");
+        assert_eq!((row.found, row.reason.as_str()), (None, "no, \"really\" not"));
+        assert_eq!(row.values[1], "x,\"y\"");
+    }
+
+    #[test]
+    fn header_and_rows_have_the_same_columns() {
+        let header = header(["a".to_owned(), "b".to_owned()].into_iter()).expect("plain");
+        let row = row(0, &["1", "2"], Ok(fields())).expect("plain");
+        assert_eq!(header.matches(',').count(), row.matches(',').count());
+    }
+
+    #[test]
+    fn quotes_of_strings_go_and_others_stay() {
+        assert_eq!(bare("\"1f1b\""), "1f1b");
+        assert_eq!(bare("'a b'"), "a b");
+        assert_eq!(bare("[1, 2]"), "[1, 2]");
+        assert_eq!(bare("\"a\\\"b\""), "\"a\\\"b\"");
+    }
+}
