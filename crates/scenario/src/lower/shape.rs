@@ -106,7 +106,6 @@ fn lower_chunks(
     }
     if may_fit {
         return Ok(match allowed {
-            Chunks::Any => fewest,
             Chunks::Even => written.saturating_add(1),
             Chunks::Exactly(_) | Chunks::Any => fewest,
         });
