@@ -121,6 +121,15 @@ impl Inputs {
         &self.costs
     }
 
+    /// The same step with other costs.
+    ///
+    /// # Errors
+    /// As for [`Inputs::new`].
+    pub fn with_costs(&self, costs: Costs) -> Result<Self, InputError> {
+        let checked = Self::new(self.shape.clone(), costs)?;
+        Ok(Self { costs: checked.costs, ..self.clone() })
+    }
+
     /// The same step with every transfer of length zero.
     pub fn with_free_transfers(&self) -> Self {
         let mut free = self.clone();

@@ -15,12 +15,18 @@
 //! 6. Overlapped pairs (`world`, `dataflow`, [`Costs::pair_duration`]).
 //! 7. Shares are rounded once, half to even ([`round_half_even`]).
 //!
+//! What a step that has run lost its time to: [`idle_intervals`] gives every idle nanosecond a cause,
+//! [`CriticalPath`] the chain that sets the makespan, [`what_if`] the makespan with one thing changed.
+//!
 //! Deliberately absent: TOML, printing, where a duration comes from (that is `pipestep-model`'s).
 
 mod costs;
+mod critical_path;
 mod dataflow;
 mod error;
 mod events;
+mod graph;
+mod idle;
 mod inputs;
 mod lengths;
 mod links;
@@ -30,14 +36,18 @@ mod outcome;
 mod rows;
 mod simulate;
 mod times;
+mod whatif;
 mod world;
 
 pub use costs::{Costs, Held, Message, RankCost, StageCost, round_half_even};
+pub use critical_path::{CriticalPath, Element, PathKind, PathStep};
 pub use dataflow::{Dataflow, FifoStep};
 pub use error::StepError;
 pub use events::{Messages as MessageMode, run_orders, run_policy};
+pub use idle::{CAUSES, Cause, Chosen, Delay, IdleInterval, IdlePart, idle_by_cause, idle_intervals};
 pub use inputs::{Arbitration, InputError, Inputs, Links, UpdateAfter};
 pub use log::{MessageLog, MessageSink, Sent};
 pub use memory::{memory, memory_reusing};
 pub use outcome::{ACCOUNTS, Account, Bubble, MemoryCurve, Messages, RankOutcome, Record, Summary, Times};
 pub use simulate::{Outcome, simulate, summary};
+pub use whatif::{Faster, WhatIf, WhatIfError, balanced, makespan, what_if, with_faster};

@@ -9,7 +9,7 @@ use crate::cases::{MS, message, stage};
 /// Bytes that 9 layers keep for one micro-batch of 128 tokens, and those of the last stage with the head.
 const SAVED: [u64; 4] = [240_915_456, 240_915_456, 240_915_456, 320_804_352];
 
-fn headline() -> Inputs {
+pub(crate) fn headline() -> Inputs {
     let shape = Shape::new(4, 1, 8, Placement::Loop).unwrap();
     let sent = message(MS, 2 * 128 * 4096);
     let stages = SAVED.map(|saved| stage(10 * MS, 20 * MS, saved, sent)).to_vec();
@@ -23,7 +23,7 @@ fn plan(schedule: &str) -> Plan {
     find(schedule).unwrap().plan(inputs.shape(), &Weights::unit(inputs.shape()), &Options::default()).unwrap()
 }
 
-fn run(schedule: &str) -> Outcome {
+pub(crate) fn run(schedule: &str) -> Outcome {
     simulate(&headline(), plan(schedule)).unwrap()
 }
 

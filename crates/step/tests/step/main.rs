@@ -3,5 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot build its case has failed")]
 
 mod cases;
+mod explain;
 mod headline;
 mod properties;
