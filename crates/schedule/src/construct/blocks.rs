@@ -23,7 +23,10 @@ pub(super) fn v_shaped<'a>(table: &'a Table, limit: &'a [i64]) -> impl Iterator<
             (digit(LEG.len()), digit(LEG.len()), digit(LEG.len()), digit(LEG.len()));
         all.push([fourth, third, second, first, digit(5)]);
     }
-    all.sort_by_key(|delays| (delays.iter().sum::<usize>(), *delays));
+    // Without a split, backwards are long and collide more: delays of forwards come last.
+    let weight =
+        |[f0, f1, b0, b1, turn]: [usize; 5]| (f0 + f1) * if table.split { 1 } else { 2 } + b0 + b1 + turn;
+    all.sort_by_key(|&delays| (weight(delays), delays));
     let handfuls: Vec<Vec<[usize; 5]>> = all.chunks(HANDFUL).map(<[_]>::to_vec).collect();
     handfuls.into_iter().flat_map(move |handful| {
         let delays = |[f0, f1, b0, b1, turn]: [usize; 5]| Delays {

@@ -50,6 +50,9 @@ const fn rules(filler: Filler, fit: u64, strict_end: usize) -> Rules {
     Rules { filler, fit, strict_end }
 }
 
+/// However large or small the shape is, no fewer and no more trials than these.
+const LEAST_TRIALS: usize = 16;
+const MOST_TRIALS: usize = 600;
 /// How many blocks survive the first round, how many of them are varied, and how many are candidates for a
 /// full run.
 const SURVIVORS: usize = 8;
@@ -63,7 +66,7 @@ impl Search<'_> {
         let mut squeeze = Squeeze::new(self.table, self.limit);
         let trial = self.micro_batches.min(self.trial);
         let cost = (trial * self.table.stages() * if self.table.split { 3 } else { 2 }).max(1);
-        let mut left = (self.budget / cost).max(16);
+        let mut left = (self.budget / cost).clamp(LEAST_TRIALS, MOST_TRIALS);
         let mut best = self.first_round(&mut squeeze, blocks, trial, &mut left);
         self.all_rules(&mut squeeze, &mut best, trial, &mut left);
         self.vary(&mut squeeze, &mut best, trial, left);

@@ -1,5 +1,6 @@
 //! Costs laid out for the construction passes: what each rank can run, how long it takes, where its result goes.
 
+use super::alarms::TIME_BITS;
 use crate::{Shape, Stage, Weights};
 
 /// One chunk of a rank: a stage with its costs. Times in ns, sizes in bytes.
@@ -37,20 +38,12 @@ pub(super) struct Table {
     pub(super) split: bool,
 }
 
-/// Longer times and larger sizes are scaled down: sums of 2^16 of them fit a word, and orders need no more.
-const BITS: u32 = 44;
+/// Larger sizes are scaled down: sums of 2^16 of them fit a word, and orders need no more.
+const SIZE_BITS: u32 = 44;
 
 impl Table {
     pub(super) fn new(shape: &Shape, weights: &Weights, split: bool) -> Self {
-        let times = [
-            &weights.forward,
-            &weights.backward,
-            &weights.input_gradient,
-            &weights.weight_gradient,
-            &weights.activation,
-            &weights.gradient,
-        ];
-        let shift = times.into_iter().flatten().map(|&time| excess(time)).max().unwrap_or(0);
+        let shift = shift_of_times(shape, weights);
         let time = |list: &[u64], stage: usize| list[stage] >> shift;
         let mut chunks = vec![Vec::new(); shape.ranks()];
         let mut places = Vec::with_capacity(shape.stages());
@@ -109,8 +102,23 @@ impl Chunk {
     }
 }
 
-const fn excess(number: u64) -> u32 {
-    (u64::BITS - number.leading_zeros()).saturating_sub(BITS)
+/// By how many bits times have to be scaled down for the whole step to fit [`TIME_BITS`], whatever its order.
+fn shift_of_times(shape: &Shape, weights: &Weights) -> u32 {
+    let times = [
+        &weights.forward,
+        &weights.backward,
+        &weights.input_gradient,
+        &weights.weight_gradient,
+        &weights.activation,
+        &weights.gradient,
+    ];
+    let once: u128 = times.into_iter().flatten().map(|&time| u128::from(time)).sum();
+    let all = once * shape.micro_batches() as u128;
+    (u128::BITS - all.leading_zeros()).saturating_sub(TIME_BITS - 1)
+}
+
+const fn excess(size: u64) -> u32 {
+    (u64::BITS - size.leading_zeros()).saturating_sub(SIZE_BITS)
 }
 
 /// How sizes are scaled down: saved bytes rounded up and freed ones down, so that no limit is passed.

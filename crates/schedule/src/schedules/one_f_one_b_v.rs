@@ -34,7 +34,7 @@ impl Schedule for OneForwardOneBackwardV {
             schedule: ENTRY.name,
             split: false,
             half_micro_batches: halves(shape),
-            trials: 300_000,
+            trials: 240_000,
         };
         construct::v_shaped(&goal, shape, weights)
     }

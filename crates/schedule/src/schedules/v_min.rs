@@ -34,7 +34,7 @@ impl Schedule for VMin {
             schedule: ENTRY.name,
             split: true,
             half_micro_batches: 2 * ((shape.ranks() as u64 + 4) / 3),
-            trials: 200_000,
+            trials: 150_000,
         };
         construct::v_shaped(&goal, shape, weights)
     }

@@ -36,7 +36,7 @@ impl Schedule for Zb1p {
             schedule: ENTRY.name,
             split: true,
             half_micro_batches: 2 * shape.ranks() as u64,
-            trials: 150_000,
+            trials: 100_000,
         };
         construct::one_chunk(&goal, shape, weights)
     }

@@ -36,7 +36,7 @@ impl Schedule for Zb2p {
             schedule: ENTRY.name,
             split: true,
             half_micro_batches: 4 * shape.ranks() as u64,
-            trials: 1_500_000,
+            trials: 1_200_000,
         };
         construct::one_chunk(&goal, shape, weights)
     }

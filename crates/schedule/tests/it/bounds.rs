@@ -42,7 +42,7 @@ fn orders_of(plan: Plan, shape: &Shape, weights: &Weights) -> Orders {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
 
     #[test]
     fn every_order_is_complete_runs_and_keeps_its_bound(
