@@ -66,8 +66,15 @@ pub(crate) trait Drawn {
     const FAMILIES: &'static [Family];
     /// An amount in TOML.
     const EXAMPLE: &'static str;
+    /// What an amount is, for errors about a line of a file.
+    const EXPECTED: &'static str;
+    /// The mean of a distribution that does not say it, if there is a usual one.
+    const MEAN: Option<Self::Amount>;
     /// Whether draws can be cut off at a `cap`.
     const CAPPED: bool;
+
+    /// An amount as a line of a file.
+    fn parse(text: &str) -> Option<Self::Amount>;
 }
 
 /// Where the values of an empirical distribution or a list are.
@@ -229,14 +236,14 @@ struct Reader<'r, 'p, D: Drawn> {
 impl<D: Drawn> Reader<'_, '_, D> {
     fn shape(&mut self) -> Option<Shape<D::Amount>> {
         Some(match self.family {
-            Family::Exponential => Shape::Exponential { mean: self.amount("mean")? },
+            Family::Exponential => Shape::Exponential { mean: self.mean()? },
             Family::Weibull => {
-                let (mean, shape) = (self.amount("mean"), self.number("shape"));
+                let (mean, shape) = (self.mean(), self.number("shape"));
                 Shape::Weibull { mean: mean?, shape: shape? }
             }
             Family::Lognormal => return self.lognormal(),
             Family::Normal => {
-                let (mean, deviation) = (self.amount("mean"), self.amount("deviation"));
+                let (mean, deviation) = (self.mean(), self.amount("deviation"));
                 Shape::Normal { mean: mean?, deviation: deviation? }
             }
             Family::Uniform => {
@@ -266,12 +273,19 @@ impl<D: Drawn> Reader<'_, '_, D> {
             let (median, sigma) = (self.amount("median"), self.number("sigma"));
             return Some(Shape::LognormalMedian { median: median?, sigma: sigma? });
         }
-        let (mean, variation) = (self.amount("mean"), self.number("variation"));
+        let (mean, variation) = (self.mean(), self.number("variation"));
         Some(Shape::LognormalMean { mean: mean?, variation: variation? })
     }
 
     fn amount(&mut self, name: &str) -> Option<D::Amount> {
         self.needed(name, D::EXAMPLE)
+    }
+
+    fn mean(&mut self) -> Option<D::Amount> {
+        match (self.table.get("mean"), D::MEAN) {
+            (None, Some(usual)) => Some(usual),
+            _ => self.amount("mean"),
+        }
     }
 
     fn number(&mut self, name: &str) -> Option<f64> {

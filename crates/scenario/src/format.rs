@@ -1,12 +1,14 @@
 //! The scenario as it is written, one struct a table; the comments are the reference of each key.
 //!
-//! The tables of a job are in `job`, `stragglers` and `input`.
+//! The tables of a job are in `job`, `stragglers` and `input`,
+//! those of scatter and sizes in `spread`.
 //!
 //! To add a table, declare it here (or in a file of its own) and name it in [`File`]. Meaning, defaults and
 //! checks that span two keys are in `lower`.
 
 pub(crate) mod input;
 pub(crate) mod job;
+pub(crate) mod spread;
 pub(crate) mod stragglers;
 
 use pipestep_engine::{Bytes, Duration};
@@ -40,6 +42,12 @@ table! {
         transfer: Transfer = "",
         /// Memory: the budget, and byte counts where no model gives them.
         memory: Memory = "",
+        /// Copies of the pipeline.
+        parallel: spread::Parallel = "",
+        /// How the lengths of the step scatter; not at all if left out.
+        jitter: spread::Jitter = "",
+        /// How the lengths of the step depend on the size of a micro-batch; not at all if left out.
+        efficiency: spread::Efficiency = "",
         /// A training job round the step, or alone.
         job: job::Job = "",
         /// How the job saves its state; it never does if left out.
@@ -100,11 +108,14 @@ table! {
 
 table! {
     /// The shape of a step and the order of its operations.
-    Pipeline requires [ranks, micro_batches, schedule] {
+    Pipeline requires [ranks, schedule] {
         /// Pipeline-parallel devices.
         ranks: Positive = "4",
-        /// Micro-batches of one optimizer step.
+        /// Micro-batches of one optimizer step; needed without `global_batch`.
         micro_batches: Positive = "8",
+        /// Instead of `micro_batches`: sequences of one optimizer step, all data-parallel copies together, to be
+        /// cut into micro-batches of `model.micro_batch_size`.
+        global_batch: Positive = "512",
         /// The order of operations: `pipestep schedule list` explains each.
         schedule: ScheduleName = r#""1f1b""#,
         /// Stages (virtual stages) that each rank holds; the fewest that the schedule takes if left out.

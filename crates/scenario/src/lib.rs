@@ -33,6 +33,7 @@ mod chance;
 mod diagnostic;
 mod files;
 mod format;
+mod jitter;
 mod job;
 mod lower;
 mod options;
@@ -48,6 +49,7 @@ mod units;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Style};
 pub use files::{ReadFile, no_files};
+pub use jitter::{Curve, Efficiency, Jitter, LinkScatter, Scatter};
 pub use job::JobScenario;
 pub use overrides::Override;
 pub use scenario::{Scenario, parse};

@@ -6,12 +6,15 @@
 mod change;
 mod config;
 mod held;
+mod jitter;
 mod job;
 mod layers;
 mod memory;
 mod model;
 mod shape;
+mod stretch;
 mod time;
+mod values;
 
 pub(crate) use job::lower_job;
 pub(crate) use model::{Models, lower_model};
@@ -45,7 +48,7 @@ pub(crate) fn lower_step(
 ) -> Option<StepScenario> {
     let model = &models.activations;
     let pipeline = file.pipeline.get().ok_or(Broken);
-    let planned = pipeline.and_then(|pipeline| shape::lower(pipeline, fitting, problems));
+    let planned = pipeline.and_then(|pipeline| shape::lower(file, pipeline, fitting, problems));
     if let (Key::Absent, Some(span)) = (&file.time, file.pipeline.span()) {
         let problem = Diagnostic::new(span, "a step needs `[time]`: how long its operations are");
         problems.push(problem.help("write\n\n[time]\nforward = \"10 ms\"\nbackward = \"20 ms\""));
@@ -59,8 +62,15 @@ pub(crate) fn lower_step(
     };
     // Without a split, lists and links can still be checked.
     let usable = split.as_ref().map_or_else(|_| Split::even(shape), Clone::clone);
-    let times = time::lower(file, shape, &usable, problems);
-    let messages = time::lower_messages(file, shape, problems);
+    let stretch = stretch::lower(file, shape, models, problems);
+    let jitter = jitter::lower(file, shape, files, problems);
+    let stretch = stretch.as_ref();
+    let times = stretch
+        .map_err(|&Broken| Broken)
+        .and_then(|stretch| time::lower(file, shape, &usable, stretch, problems));
+    let messages = stretch
+        .map_err(|&Broken| Broken)
+        .and_then(|stretch| time::lower_messages(file, shape, stretch, problems));
     let memory = memory::lower(file, shape, &usable, model, problems);
     let limits = memory::lower_limits(file, shape, problems);
     let scale = time::lower_scale(file, shape, problems);
@@ -85,6 +95,9 @@ pub(crate) fn lower_step(
         budget: limits.budget,
         limit: limits.limit,
         layers: split.layers,
+        data_parallel: shape::data_parallel(file).ok()?,
+        jitter: jitter.ok()?,
+        efficiency: stretch.ok()?.efficiency.clone(),
         tokens_per_micro_batch: model.as_ref().ok()?.as_ref().and_then(|(activations, _)| {
             let size = activations.micro_batch;
             size.sequences.checked_mul(size.tokens)

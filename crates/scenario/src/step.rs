@@ -5,6 +5,7 @@ use pipestep_schedule::{Options, Plan, Refusal, Schedule, Weights};
 use pipestep_step::Inputs;
 
 use crate::diagnostic::Span;
+use crate::jitter::{Efficiency, Jitter};
 
 /// One step as it is meant.
 #[derive(Debug)]
@@ -22,6 +23,12 @@ pub struct StepScenario {
     pub layers: Option<Vec<u64>>,
     /// Tokens in one micro-batch, where a model is given.
     pub tokens_per_micro_batch: Option<u64>,
+    /// Data-parallel copies of the pipeline, each with its own micro-batches.
+    pub data_parallel: u32,
+    /// How its lengths scatter, if the file says; slow ranks and links are in the costs.
+    pub jitter: Option<Jitter>,
+    /// How its lengths depend on the size of a micro-batch, if the file says; the costs follow it.
+    pub efficiency: Option<Efficiency>,
     /// Where the order is named, for refusals.
     pub(crate) order_span: Span,
 }
@@ -73,6 +80,12 @@ impl OrderSource {
 }
 
 impl StepScenario {
+    /// Tokens of one optimizer step, all data-parallel copies together, where a model is given.
+    pub fn tokens(&self) -> Option<u64> {
+        let count = self.inputs.shape().micro_batches() as u64;
+        self.tokens_per_micro_batch?.checked_mul(count)?.checked_mul(u64::from(self.data_parallel))
+    }
+
     /// Each rank's order: what the schedule makes of the shape and, if it looks at them, the costs.
     ///
     /// # Errors

@@ -17,7 +17,13 @@ impl Drawn for JobTime {
     const FAMILIES: &'static [Family] =
         &[Family::Exponential, Family::Weibull, Family::Lognormal, Family::Normal, Family::Uniform];
     const EXAMPLE: &'static str = "\"60 s\"";
+    const EXPECTED: &'static str = "a time";
+    const MEAN: Option<Duration> = None;
     const CAPPED: bool = false;
+
+    fn parse(text: &str) -> Option<Duration> {
+        crate::units::parse_duration(text).ok()
+    }
 }
 
 table! {

@@ -13,7 +13,7 @@ table! {
     Stragglers requires [] {
         /// Windows in which useful work takes longer; where several overlap, the largest factor counts.
         windows: Vec<Window> = r#"[{ from = "200 s", to = "400 s", factor = 1.25 }]"#,
-        /// How many data-parallel ranks a step waits for; a step always takes as long if left out.
+        /// How many data-parallel ranks a step waits for; those of `[parallel]` if left out.
         ranks: Count = "64",
         /// The part of a step in which no rank computes, so that it neither scatters nor gets slower; none if
         /// left out.

@@ -169,7 +169,7 @@ fn work(
         return Err(Broken);
     }
     let number = |key: &Key<Positive>| key.get().map(|number| number.0);
-    let tokens_per_step = number(&job.tokens_per_step).or_else(|| tokens_of(step?));
+    let tokens_per_step = number(&job.tokens_per_step).or_else(|| step?.tokens());
     let steps = match (number(&job.tokens), tokens_per_step) {
         (Some(tokens), Some(each)) => Some(tokens.div_ceil(each)),
         // A step that could not be read may have had tokens.
@@ -189,12 +189,6 @@ fn work(
         tokens_per_step,
         horizon: job.horizon.get().map(|horizon| Time::from_nanos(horizon.as_nanos())),
     })
-}
-
-/// Tokens of a simulated step, where a model is given.
-fn tokens_of(step: &StepScenario) -> Option<u64> {
-    let count = step.inputs.shape().micro_batches() as u64;
-    step.tokens_per_micro_batch?.checked_mul(count)
 }
 
 /// The storage of a file.

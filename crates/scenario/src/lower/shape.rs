@@ -4,9 +4,9 @@ use pipestep_schedule::{Chunks, Options, Placement, Schedule, Shape, ShapeError}
 
 use super::Broken;
 use crate::diagnostic::{Diagnostic, Span};
-use crate::format::Pipeline;
+use crate::format::{File, Pipeline};
 use crate::options::{all_options, takes};
-use crate::read::{Key, Positive, Problems};
+use crate::read::{Count, Key, Positive, Problems};
 use crate::scenario::Fitting;
 
 /// Leave to change the number of chunks for a schedule that does not take the written one.
@@ -28,21 +28,21 @@ pub(super) struct Planned {
 
 /// The shape and the schedule of `[pipeline]`.
 pub(super) fn lower(
+    file: &File,
     pipeline: &Pipeline,
     fitting: &Fitting,
     problems: &mut Problems,
 ) -> Result<Planned, Broken> {
+    let micro_batches = micro_batches(file, pipeline, problems);
     let (Some(name), Some(schedule_span)) = (pipeline.schedule.get(), pipeline.schedule.span()) else {
         return Err(Broken);
     };
     let schedule = name.0;
     let options = lower_options(pipeline, schedule, fitting, problems);
     let chunks = lower_chunks(pipeline, schedule, fitting.fit.is_some(), problems);
-    let (Some(ranks), Some(micro_batches)) = (pipeline.ranks.get(), pipeline.micro_batches.get()) else {
-        return Err(Broken);
-    };
-    let chunks = chunks?;
-    let shape_of = |chunks, placement| Shape::new(ranks.0, chunks, micro_batches.0, placement);
+    let ranks = pipeline.ranks.get().ok_or(Broken)?;
+    let (chunks, micro_batches) = (chunks?, micro_batches?);
+    let shape_of = |chunks, placement| Shape::new(ranks.0, chunks, micro_batches, placement);
     let shape = shape_of(chunks, schedule.entry().placement).map_err(|error| {
         problems.push(refused_shape(pipeline, &error));
         Broken
@@ -53,6 +53,55 @@ pub(super) fn lower(
         _ => None,
     };
     Ok(Planned { shape, schedule, options: options?, schedule_span, written_shape })
+}
+
+/// The number of micro-batches: as written, or by cutting the global batch.
+fn micro_batches(file: &File, pipeline: &Pipeline, problems: &mut Problems) -> Result<u64, Broken> {
+    let (batch, span) = match (&pipeline.micro_batches, &pipeline.global_batch) {
+        (Key::Broken, _) | (_, Key::Broken) => return Err(Broken),
+        (Key::Given(count, _), Key::Absent) => return Ok(count.0),
+        (Key::Absent, Key::Given(batch, span)) => (batch.0, *span),
+        (Key::Given(_, count_at), Key::Given(_, batch_at)) => {
+            let message = "`pipeline.global_batch` and `pipeline.micro_batches` both say how many there are";
+            let problem = Diagnostic::new(*batch_at, message).related(Some(*count_at), "micro-batches");
+            problems.push(problem.help("leave one of them out"));
+            return Err(Broken);
+        }
+        (Key::Absent, Key::Absent) => {
+            let span = file.pipeline.span().unwrap_or(Span::FILE);
+            let problem = Diagnostic::new(span, "`[pipeline]` needs `micro_batches`");
+            problems.push(problem.help("write `micro_batches = 8`"));
+            return Err(Broken);
+        }
+    };
+    let size = match &file.model {
+        Key::Broken => return Err(Broken),
+        Key::Absent => 1,
+        Key::Given(model, _) => model.micro_batch_size.or(Positive(1)).ok_or(Broken)?.0,
+    };
+    let copies = u64::from(data_parallel(file)?);
+    match size.checked_mul(copies) {
+        Some(at_once) if batch.is_multiple_of(at_once) => Ok(batch / at_once),
+        _ => {
+            let message = format!(
+                "`pipeline.global_batch`: {batch} sequences do not divide into micro-batches of {size} on \
+                 {copies} data-parallel copies"
+            );
+            let size_at = file.model.get().and_then(|model| model.micro_batch_size.span());
+            let problem = Diagnostic::new(span, message).related(size_at, "the size of a micro-batch");
+            problems.push(problem.help(format!("write a multiple of {}", size.saturating_mul(copies))));
+            Err(Broken)
+        }
+    }
+}
+
+/// Data-parallel copies of the pipeline.
+pub(super) fn data_parallel(file: &File) -> Result<u32, Broken> {
+    match &file.parallel {
+        Key::Absent => Ok(1),
+        Key::Broken => Err(Broken),
+        Key::Given(parallel, _) => parallel.data.or(Count(1)).map(|count| count.0).ok_or(Broken),
+    }
 }
 
 fn lower_options(
@@ -148,5 +197,6 @@ fn refused_shape(pipeline: &Pipeline, error: &ShapeError) -> Diagnostic {
         ShapeError::TooManyStages { .. } | ShapeError::Zero { what: "ranks" } => ranks,
         _ => micro_batches,
     };
-    Diagnostic::new(key.span().unwrap_or(Span::FILE), error.to_string())
+    let span = key.span().or(pipeline.global_batch.span());
+    Diagnostic::new(span.unwrap_or(Span::FILE), error.to_string())
 }

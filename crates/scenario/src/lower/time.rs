@@ -6,6 +6,7 @@ use pipestep_step::{Arbitration, Links, RankCost, StageCost, UpdateAfter, round_
 
 use super::layers::{Split, stages};
 use super::memory::has_no_first_input_gradient;
+use super::stretch::{Ratio, Stretch};
 use super::{Broken, Each, for_each};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::format::{File, Time};
@@ -23,6 +24,7 @@ pub(super) fn lower(
     file: &File,
     shape: &Shape,
     split: &Split,
+    stretch: &Stretch,
     problems: &mut Problems,
 ) -> Result<Times, Broken> {
     let time = file.time.get().ok_or(Broken)?;
@@ -37,7 +39,16 @@ pub(super) fn lower(
     if time.forward.is_absent() || time.backward.is_absent() {
         return Err(Broken);
     }
-    let (forward, backward, fraction, update, pair) = (forward?, backward?, fraction?, update?, pair?);
+    let mut stretched = |lengths: Vec<Duration>, by: &[Ratio]| {
+        let longer = lengths.into_iter().zip(by).map(|(length, ratio)| ratio.apply(length));
+        longer.collect::<Option<Vec<Duration>>>().ok_or_else(|| {
+            problems.push(too_long(file));
+            Broken
+        })
+    };
+    let (forward, backward) = (stretched(forward?, &stretch.ranks)?, stretched(backward?, &stretch.ranks)?);
+    let (update, pair) = (stretched(update?, &stretch.updates)?, stretched(pair?, &stretch.ranks)?);
+    let fraction = fraction?;
 
     let no_first_input = has_no_first_input_gradient(file);
     let mut costs = Vec::with_capacity(shape.stages());
@@ -63,6 +74,12 @@ pub(super) fn lower(
         ..RankCost::default()
     });
     Ok(Times { stages: costs, ranks: ranks.collect() })
+}
+
+/// What slow ranks or large micro-batches have made of a length does not fit.
+fn too_long(file: &File) -> Diagnostic {
+    let span = file.efficiency.span().or(file.jitter.span()).unwrap_or(Span::FILE);
+    Diagnostic::new(span, "these factors make lengths that do not fit into 584 years")
 }
 
 /// The weight gradient's part of a rank's backward on one stage, rounded once from the exact product. It is at
@@ -114,6 +131,7 @@ pub(super) struct Sent {
 pub(super) fn lower_messages(
     file: &File,
     shape: &Shape,
+    stretch: &Stretch,
     problems: &mut Problems,
 ) -> Result<Vec<Sent>, Broken> {
     let transfer = match &file.transfer {
@@ -129,6 +147,16 @@ pub(super) fn lower_messages(
     let longest = |times: &[Duration]| times.iter().copied().max().unwrap_or(zero);
     let around = |times: &[Duration]| transfer.wraparound.or(longest(times)).ok_or(Broken);
     let (far_activation, far_gradient) = (around(&activation)?, around(&gradient)?);
+    let longer = |times: Vec<Duration>| -> Option<Vec<Duration>> {
+        times.into_iter().zip(&stretch.boundaries).map(|(time, ratio)| ratio.apply(time)).collect()
+    };
+    let far = |time| stretch.wraparound.apply(time);
+    let (Some(activation), Some(gradient), Some(far_activation), Some(far_gradient)) =
+        (longer(activation), longer(gradient), far(far_activation), far(far_gradient))
+    else {
+        problems.push(too_long(file));
+        return Err(Broken);
+    };
     let sent = stages(shape).map(|stage| Sent {
         activation: hop(shape, stage, shape.next(stage), &activation, far_activation),
         gradient: hop(shape, stage, shape.previous(stage), &gradient, far_gradient),

@@ -191,6 +191,10 @@ impl<T: FromItem> FromItem for OneOrList<T> {
         let one = T::schema(generator);
         json_schema!({ "anyOf": [one, { "type": "array", "items": one }] })
     }
+
+    fn list_keys(path: &str, keys: &mut Vec<String>) {
+        T::list_keys(path, keys);
+    }
 }
 
 impl<T: FromItem> FromItem for Vec<T> {

@@ -7,12 +7,13 @@ mod errors;
 mod job;
 mod meaning;
 mod robust;
+mod spread;
 mod uneven;
 
 use std::io;
 use std::path::Path;
 
-use pipestep_scenario::{Diagnostics, Override, Scenario, StepScenario};
+use pipestep_scenario::{Diagnostics, JobScenario, Override, Scenario, StepScenario};
 
 /// The smallest scenario; tests put further tables behind it.
 const MINIMAL: &str = "\
@@ -49,4 +50,9 @@ fn legal(text: &str, sets: &[&str]) -> Scenario {
 /// Its step.
 fn step(text: &str, sets: &[&str]) -> StepScenario {
     legal(text, sets).step.expect("it has a pipeline")
+}
+
+/// The job of a scenario that must be legal.
+fn job_of(text: &str) -> JobScenario {
+    legal(text, &[]).job.expect("it has a job")
 }

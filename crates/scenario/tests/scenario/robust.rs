@@ -40,6 +40,19 @@ arbitration = "by-stage"
 budget = "80 GB"
 released_at_input_gradient = 0.5
 include = ["weights", "gradients", "optimizer"]
+[parallel]
+data = 8
+[jitter]
+forward = { distribution = "normal", deviation = 0.05 }
+backward = [1, 1, 1, { distribution = "empirical", values = [1, 1.5] }]
+activation = { distribution = "lognormal", variation = 0.5 }
+rank_factor = [1, 1, 1.2, 1]
+link_factor = "4/3"
+runs = 1000
+seed = 7
+[efficiency]
+reference_tokens = 128
+points = [{ tokens = 128, time_per_token = 1.6 }, { tokens = 1024, time_per_token = 1 }]
 [sweep]
 "pipeline.micro_batches" = [1, 2, 4]
 "#;

@@ -20,7 +20,8 @@ pub(super) fn lower(file: &File, problems: &mut Problems) -> Result<Stragglers, 
         Key::Broken => return Err(Broken),
         Key::Given(written, _) => written,
     };
-    let ranks = ranks(written, problems);
+    let copies = file.parallel.get().and_then(|parallel| parallel.data.get());
+    let ranks = ranks(written, copies.map(|copies| copies.0), problems);
     let windows = match &written.windows {
         Key::Absent => Vec::new(),
         Key::Broken => return Err(Broken),
@@ -43,11 +44,24 @@ fn ratio(key: &Key<AboveZero>) -> Result<Ratio, Broken> {
     Ratio::new(factor.numerator, factor.denominator).ok_or(Broken)
 }
 
-fn ranks(written: &written::Stragglers, problems: &mut Problems) -> Result<Option<Ranks>, Broken> {
+fn ranks(
+    written: &written::Stragglers,
+    copies: Option<u32>,
+    problems: &mut Problems,
+) -> Result<Option<Ranks>, Broken> {
     let count = match &written.ranks {
-        Key::Absent => return without_ranks(written, problems),
-        Key::Broken => return Err(Broken),
         Key::Given(count, _) => count.0,
+        Key::Broken => return Err(Broken),
+        Key::Absent => match (about_ranks(written), copies) {
+            (None, _) => return Ok(None),
+            (Some(_), Some(copies)) => copies,
+            (Some((name, span)), None) => {
+                let message =
+                    format!("`stragglers.{name}` is about the ranks of a step, and nothing says how many");
+                problems.push(Diagnostic::new(span, message).help("write `ranks = 64`"));
+                return Err(Broken);
+            }
+        },
     };
     let jitter = match &written.jitter {
         Key::Absent => Ok(Jitter::None),
@@ -68,9 +82,9 @@ fn ranks(written: &written::Stragglers, problems: &mut Problems) -> Result<Optio
     }))
 }
 
-/// Reports what is said about ranks without saying how many there are.
-fn without_ranks(written: &written::Stragglers, problems: &mut Problems) -> Result<Option<Ranks>, Broken> {
-    let about_ranks = [
+/// The first key that is about the ranks of a step.
+fn about_ranks(written: &written::Stragglers) -> Option<(&'static str, Span)> {
+    let keys = [
         ("overhead", written.overhead.span()),
         ("jitter", written.jitter.span()),
         ("slow", written.slow.span()),
@@ -81,13 +95,7 @@ fn without_ranks(written: &written::Stragglers, problems: &mut Problems) -> Resu
         ("drop", written.drop.span()),
         ("staleness", written.staleness.span()),
     ];
-    let mut given = about_ranks.into_iter().filter_map(|(name, span)| Some((name, span?)));
-    let Some((name, span)) = given.next() else {
-        return Ok(None);
-    };
-    let message = format!("`stragglers.{name}` is about the ranks of a step, and nothing says how many");
-    problems.push(Diagnostic::new(span, message).help("write `ranks = 64`"));
-    Err(Broken)
+    keys.into_iter().find_map(|(name, span)| Some((name, span?)))
 }
 
 /// The scatter of a rank: exactly the parameters of its family.
