@@ -40,7 +40,7 @@
 //!
 //! let schedule = find("1f1b").expect("it is in the registry");
 //! let shape = Shape::new(4, 1, 8, schedule.entry().placement)?;
-//! let ms = |count| Duration::from_nanos(count * 1_000_000);
+//! let ms = |count: u64| Duration::from_nanos(count * 1_000_000);
 //! let stage = StageCost { forward: ms(10), backward: ms(20), layers: 1, ..StageCost::default() };
 //! let costs = Costs { stages: vec![stage; 4], ranks: vec![RankCost::default(); 4], ..Costs::default() };
 //! let inputs = Inputs::new(shape, costs)?;
