@@ -42,7 +42,7 @@ impl Simulated {
         let labels = Labels {
             name: scenario.name.clone(),
             schedule: step.order.name().to_owned(),
-            budget: step.budget.as_ref().and_then(|budget| budget.first().copied()),
+            budgets: step.budget.clone().unwrap_or_default(),
         };
         Ok(Self { labels, shape: step.inputs.shape().clone(), summary, recorded })
     }

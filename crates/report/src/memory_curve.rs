@@ -58,7 +58,8 @@ fn axes(panels: &[MemoryPanel]) -> (Axis, Axis) {
     let end = panels.iter().map(|(view, _)| view.summary.makespan.as_nanos()).max().unwrap_or(1);
     let peaks = panels.iter().map(|(view, _)| view.highest_peak().1.get() as f64);
     let peak = peaks.fold(0.0, f64::max);
-    let budgets = panels.iter().filter_map(|(view, _)| view.labels.budget).map(|budget| budget.get() as f64);
+    let budgets =
+        panels.iter().filter_map(|(view, _)| view.common_budget()).map(|budget| budget.get() as f64);
     let highest = budgets.filter(|&budget| budget <= BUDGET_SHOWN * peak).fold(peak, f64::max);
     (Axis::time("time", 0.0, end as f64 * 1.005), Axis::bytes("held by a rank", 0.0, highest.max(1.0) * 1.18))
 }
@@ -79,7 +80,7 @@ fn draw_panel(picture: &mut Picture, frame: &Frame, &(view, curves): &MemoryPane
             picture.path(steps(frame, curve, view.summary.makespan), width, of_line(rank, curves.len()));
         }
     }
-    if let Some(budget) = view.labels.budget.filter(|budget| budget.get() as f64 <= frame.y.ends.1) {
+    if let Some(budget) = view.common_budget().filter(|budget| budget.get() as f64 <= frame.y.ends.1) {
         let y = frame.at(0.0, budget.get() as f64).1;
         picture.dashed(&[(left, y), (right, y)], 1.5, ALERT);
     }
@@ -88,10 +89,11 @@ fn draw_panel(picture: &mut Picture, frame: &Frame, &(view, curves): &MemoryPane
 }
 
 fn verdict(view: &StepView) -> String {
-    match (view.fits(), view.labels.budget) {
-        (Some(true), Some(budget)) => format!("; fits {}", bytes_short(budget)),
-        (Some(false), Some(budget)) => format!("; does not fit {}", bytes_short(budget)),
-        _ => String::new(),
+    let budget = view.common_budget().map_or("its budgets".to_owned(), bytes_short);
+    match view.fits() {
+        Some(true) => format!("; fits {budget}"),
+        Some(false) => format!("; does not fit {budget}"),
+        None => String::new(),
     }
 }
 
@@ -138,7 +140,7 @@ fn label_peak(picture: &mut Picture, frame: &Frame, view: &StepView, curves: usi
     let width = text_width(&label, LABEL);
     let [left, _, right, _] = frame.corners;
     let middle = x.clamp(left + width / 2.0 + 6.0, (right - width / 2.0).max(left + width / 2.0 + 6.0));
-    let line = view.labels.budget.map(|budget| frame.at(0.0, budget.get() as f64).1);
+    let line = view.common_budget().map(|budget| frame.at(0.0, budget.get() as f64).1);
     let mut at = y - 13.0;
     if line.is_some_and(|line| (line - at).abs() < 10.0) {
         at = line.map_or(at, |line| line - 11.0);
@@ -151,7 +153,7 @@ fn label_peak(picture: &mut Picture, frame: &Frame, view: &StepView, curves: usi
 fn draw_legend(picture: &mut Picture, frame: &Frame, view: &StepView, curves: usize) {
     let [_, top, right, bottom] = frame.corners;
     let (left, mut top) = (right + 14.0, top);
-    if let Some(budget) = view.labels.budget {
+    if let Some(budget) = view.common_budget() {
         let beyond = if budget.get() as f64 > frame.y.ends.1 { " (above)" } else { "" };
         let name = format!("budget {}{beyond}", bytes_short(budget));
         side_legend(picture, (left, top), top + 18.0, &[entry(Swatch::Dashes, ALERT, name)]);
@@ -212,7 +214,7 @@ mod tests {
     #[test]
     fn a_budget_far_above_does_not_flatten_the_curves() {
         let mut sample = Sample::new("1f1b", 4, 1, 8);
-        sample.labels.budget = Some(Bytes::new(80_000_000_000));
+        sample.labels.budgets = vec![Bytes::new(80_000_000_000); 4];
         let picture = draw(&[sample]);
         check_layout(&picture, "80 GB");
         assert!(words(&picture).contains(&"budget 80 GB (above)"));

@@ -9,7 +9,7 @@ use pipestep_engine::Time;
 use pipestep_step::{Account, RankOutcome};
 use serde::Serialize;
 
-use crate::StepView;
+use crate::{ExplainResult, JobResult, StepView};
 
 /// The contract's name, first key of every result.
 pub const SCHEMA: &str = "pipestep-result-1";
@@ -24,9 +24,12 @@ pub struct ResultFile {
     /// One optimizer step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<StepResult>,
-    /// Weeks of steps, as its own crate describes them.
+    /// Where the time of the step goes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub job: Option<serde_json::Value>,
+    pub explain: Option<ExplainResult>,
+    /// Weeks of steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobResult>,
     /// A round of RL, as its own crate describes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rl: Option<serde_json::Value>,
@@ -110,7 +113,7 @@ pub struct RankResult {
 impl ResultFile {
     /// A result with no part yet.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { schema: SCHEMA, name: name.into(), step: None, job: None, rl: None }
+        Self { schema: SCHEMA, name: name.into(), step: None, explain: None, job: None, rl: None }
     }
 
     /// The JSON text, indented, with a newline at the end.
@@ -140,7 +143,7 @@ impl StepResult {
                 by_longest_span: bubble.by_longest_span,
                 over_ideal: bubble.over_ideal,
             },
-            budget_bytes: view.labels.budget.map(pipestep_engine::Bytes::get),
+            budget_bytes: view.common_budget().map(pipestep_engine::Bytes::get),
             fits: view.fits(),
             messages: MessagesResult {
                 forward: summary.messages.forward,
@@ -207,7 +210,7 @@ mod tests {
     #[test]
     fn what_does_not_apply_is_left_out() {
         let mut sample = Sample::new("1f1b", 4, 1, 8);
-        sample.labels.budget = None;
+        sample.labels.budgets.clear();
         let json = json(&sample);
         assert!(json["step"].get("fits").is_none() && json["step"].get("budget_bytes").is_none());
         assert!(json["step"]["per_rank"][0].get("fits").is_none());
@@ -220,7 +223,7 @@ mod tests {
     #[test]
     fn one_rank_above_the_budget_is_enough() {
         let mut sample = Sample::new("1f1b", 4, 1, 8);
-        sample.labels.budget = Some(pipestep_engine::Bytes::new(900_000_000));
+        sample.labels.budgets = vec![pipestep_engine::Bytes::new(900_000_000); 4];
         let json = json(&sample);
         assert_eq!(json["step"]["fits"], false);
         let fits: Vec<_> = (0..4).map(|r| json["step"]["per_rank"][r]["fits"].as_bool().unwrap()).collect();

@@ -43,7 +43,7 @@ pub fn compare_text(views: &[StepView]) -> String {
     let mut text = heading(&[&first.labels.name, "\n", &same]);
     text += &lines(&compare_table(views));
     text += "* nothing else compared here is faster with no more memory, or smaller with no more time\n";
-    if let Some(budget) = first.labels.budget {
+    if let Some(budget) = first.common_budget() {
         let _ = writeln!(text, "budget {} on every rank", bytes_exact(budget));
     }
     text
@@ -55,7 +55,7 @@ fn compare_table(views: &[StepView]) -> Table {
     let mut order: Vec<usize> = (0..views.len()).collect();
     order.sort_by_key(|&index| points[index]);
     let best = points[order[0]].0;
-    let has_budget = views.iter().any(|view| view.labels.budget.is_some());
+    let has_budget = views.iter().any(|view| view.fits().is_some());
     let mut header = vec!["", "schedule", "makespan", "vs best", "bubble", "highest peak", "rank"];
     header.extend(has_budget.then_some("fits"));
     let mut table = new_table(&header);
@@ -94,7 +94,7 @@ pub(crate) fn schedule_with_chunks(view: &StepView) -> String {
 }
 
 fn rank_table(view: &StepView, listed: &[usize]) -> Table {
-    let has_budget = view.labels.budget.is_some();
+    let has_budget = view.fits().is_some();
     let mut header = vec!["rank", "busy", "idle", "idle share", "peak", "peak at"];
     header.extend(has_budget.then_some("fits"));
     let mut table = new_table(&header);
@@ -118,7 +118,7 @@ fn rank_table(view: &StepView, listed: &[usize]) -> Table {
 }
 
 /// All ranks while they are few; beyond that evenly spaced ones, with the first, the last and the highest peak.
-fn ranks_to_list(view: &StepView) -> Vec<usize> {
+pub(crate) fn ranks_to_list(view: &StepView) -> Vec<usize> {
     let all = view.summary.ranks.len();
     if all <= RANKS_LISTED {
         return (0..all).collect();
@@ -189,26 +189,21 @@ fn summary_lines(view: &StepView) -> Vec<(&'static str, String)> {
 
 /// Which rank binds, and by how much.
 fn memory_line(view: &StepView) -> String {
-    let (rank, peak) = view.highest_peak();
-    let Some(budget) = view.labels.budget else {
+    let Some((rank, peak, budget)) = view.binding_rank() else {
+        let (rank, peak) = view.highest_peak();
         return format!("rank {rank} has the highest peak, {}", bytes_exact(peak));
     };
-    let gap = Bytes::new(peak.get().abs_diff(budget.get()));
+    let of = if view.common_budget().is_some() { "the budget of" } else { "its budget of" };
+    let (peak_text, budget_text) = (bytes_exact(peak), bytes_short(budget));
+    let gap = bytes_exact(Bytes::new(peak.get().abs_diff(budget.get())));
     if peak <= budget {
-        return format!(
-            "fits the budget of {}: rank {rank} binds with {}, {} to spare",
-            bytes_short(budget),
-            bytes_exact(peak),
-            bytes_exact(gap)
-        );
+        return format!("fits {of} {budget_text}: rank {rank} binds with {peak_text}, {gap} to spare");
     }
     let over = (0..view.summary.ranks.len()).filter(|&rank| view.rank_fits(rank) == Some(false));
     let (over, all) = (over.count(), view.summary.ranks.len());
     format!(
-        "does not fit the budget of {}: rank {rank} binds with {}, {} too much; {over} of {all} ranks exceed it",
-        bytes_short(budget),
-        bytes_exact(peak),
-        bytes_exact(gap)
+        "does not fit {of} {budget_text}: rank {rank} binds with {peak_text}, {gap} too much; {over} of {all} \
+         ranks exceed it"
     )
 }
 
@@ -254,7 +249,7 @@ pub(crate) fn heading(parts: &[&str]) -> String {
     text.lines().map(|line| cut(line, COLUMNS) + "\n").collect()
 }
 
-fn cut(line: &str, columns: usize) -> String {
+pub(crate) fn cut(line: &str, columns: usize) -> String {
     if line.chars().count() <= columns {
         return line.to_owned();
     }
@@ -338,9 +333,18 @@ mod tests {
     }
 
     #[test]
+    fn ranks_with_budgets_of_their_own_bind_by_what_they_have_to_spare() {
+        let mut sample = Sample::new("1f1b", 4, 1, 8);
+        sample.labels.budgets = [2_000_000_000, 700_000_000, 500_000_000, 400_000_000].map(Bytes::new).to_vec();
+        let text = run_text(&sample.view());
+        assert!(text.contains("does not fit its budget of 0.7 GB: rank 1 binds"), "{text}");
+        assert!(text.contains("1 of 4"), "{text}");
+    }
+
+    #[test]
     fn without_a_budget_nothing_is_said_to_fit() {
         let mut sample = Sample::new("1f1b", 4, 1, 8);
-        sample.labels.budget = None;
+        sample.labels.budgets.clear();
         let text = run_text(&sample.view());
         assert!(!text.contains("fit"), "{text}");
         assert!(text.contains("rank 0 has the highest peak, 965,758,976 B (0.97 GB)"), "{text}");

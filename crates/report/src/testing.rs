@@ -10,6 +10,7 @@ use crate::{Labels, StepView};
 pub(crate) struct Sample {
     pub(crate) labels: Labels,
     pub(crate) shape: Shape,
+    pub(crate) inputs: Inputs,
     pub(crate) outcome: Outcome,
 }
 
@@ -75,9 +76,10 @@ impl Sample {
         let labels = Labels {
             name: "Qwen3-8B, 128 tokens".into(),
             schedule: schedule.into(),
-            budget: Some(Bytes::new(1_000_000_000)),
+            budgets: vec![Bytes::new(1_000_000_000); inputs.shape().ranks()],
         };
-        Self { labels, shape: inputs.shape().clone(), outcome: simulate(inputs, plan).unwrap() }
+        let (shape, outcome) = (inputs.shape().clone(), simulate(inputs, plan).unwrap());
+        Self { labels, shape, inputs: inputs.clone(), outcome }
     }
 
     pub(crate) fn view(&self) -> StepView<'_> {

@@ -13,8 +13,8 @@ pub struct Labels {
     pub name: String,
     /// The schedule's name, with its options if they matter to the reader.
     pub schedule: String,
-    /// The bytes that each rank may hold, if there is a limit.
-    pub budget: Option<Bytes>,
+    /// The bytes that each rank may hold, by rank; empty if there is no limit.
+    pub budgets: Vec<Bytes>,
 }
 
 /// One simulated step as a report sees it.
@@ -29,16 +29,31 @@ pub struct StepView<'a> {
 }
 
 impl StepView<'_> {
-    /// Whether one rank stays within the budget; `None` without a budget.
+    /// Whether one rank stays within its budget; `None` without a budget.
     pub fn rank_fits(&self, rank: usize) -> Option<bool> {
-        let budget = self.labels.budget?;
-        Some(self.summary.ranks[rank].peak.bytes <= budget)
+        let budget = self.labels.budgets.get(rank)?;
+        Some(self.summary.ranks[rank].peak.bytes <= *budget)
     }
 
-    /// Whether every rank stays within the budget; `None` without a budget.
+    /// Whether every rank stays within its budget; `None` without a budget.
     pub fn fits(&self) -> Option<bool> {
-        let budget = self.labels.budget?;
-        Some(self.highest_peak().1 <= budget)
+        let ranks = self.summary.ranks.len().min(self.labels.budgets.len());
+        (ranks > 0).then(|| (0..ranks).all(|rank| self.rank_fits(rank) == Some(true)))
+    }
+
+    /// The budget that all ranks have in common, if they have.
+    pub fn common_budget(&self) -> Option<Bytes> {
+        let first = *self.labels.budgets.first()?;
+        self.labels.budgets.iter().all(|&budget| budget == first).then_some(first)
+    }
+
+    /// The rank with the least to spare (the first of equals), its peak and its budget.
+    pub fn binding_rank(&self) -> Option<(Rank, Bytes, Bytes)> {
+        let peaks = self.summary.ranks.iter().map(|rank| rank.peak.bytes);
+        let both = (0..).map(Rank).zip(peaks.zip(&self.labels.budgets));
+        let spare = |peak: Bytes, budget: Bytes| i128::from(budget.get()) - i128::from(peak.get());
+        let (rank, (peak, &budget)) = both.min_by_key(|&(_, (peak, &budget))| spare(peak, budget))?;
+        Some((rank, peak, budget))
     }
 
     /// The rank with the highest peak (the first of equals), and that peak.

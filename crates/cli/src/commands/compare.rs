@@ -128,7 +128,7 @@ fn write(simulated: &[Simulated], artefact: Artefact, to: &mut dyn Write) -> Res
 fn scatter(views: &[StepView]) -> Picture {
     let candidates: Vec<Candidate> = views.iter().map(Candidate::from).collect();
     let (name, budget) =
-        views.first().map_or(("", None), |view| (view.labels.name.as_str(), view.labels.budget));
+        views.first().map_or(("", None), |view| (view.labels.name.as_str(), view.common_budget()));
     tradeoff(name, &candidates, budget)
 }
 
