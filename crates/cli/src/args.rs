@@ -3,6 +3,7 @@
 //! Meaning is given elsewhere: `commands` decides what to do, `output` what a path or `-` stands for. Options of
 //! schedules are not listed here but walked from the registry (`schedule_options`).
 
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -41,6 +42,24 @@ the nearest number that it takes is used, and every rank keeps its layers. `all`
 the reason, what does not take the scenario's shape.
 Exit codes: 0 done; 1 none of them fits the memory budget; 2 anything else went wrong.";
 
+const SWEEP_EXAMPLES: &str = "\
+Examples:
+  pipestep sweep demo.toml --out results                        the values of its [sweep]
+  pipestep sweep demo.toml --vary pipeline.micro_batches=1..64 --out results
+  pipestep sweep demo.toml --vary pipeline.ranks=2..16*2 --vary pipeline.schedule=1f1b,zb-h1 --out results
+  pipestep sweep demo.toml --out results --resume               after a crash, a full disk, a time limit
+  pipestep sweep demo.toml --shard 3/8 --out part-3             a part of it, on one of eight machines
+  pipestep sweep --merge part-* --out results                   and all parts together
+
+Values: lists (1,2,8), ranges (1..64), every so many (1..64:2), by a factor (1..1024*2). Keys multiply.
+results.csv has one row a point, in order; points that are not legal have the reason in their row.
+Exit codes: 0 done; 1 no point fits the memory budget; 2 anything else went wrong.";
+
+const CHECK_EXAMPLES: &str = "\
+A file has one row a rank and cells such as 2F0 (forward of micro-batch 0 on stage 2), B (backward), I and
+W (its two halves), or (0F3;3B1)OVERLAP_F_B. It must be complete and must not deadlock. Files with PyTorch's
+communication actions are checked too. Exit codes: 0 it is right; 2 it is not, with row, column and reason.";
+
 const SCHEDULE_EXAMPLES: &str = "\
 Examples:
   pipestep schedule list
@@ -71,6 +90,9 @@ pub(crate) enum Command {
     /// Run one scenario under several schedules, side by side
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(Compare),
+    /// Run a scenario at every point of a space, on all cores, and draw what it shows
+    #[command(after_help = SWEEP_EXAMPLES)]
+    Sweep(Sweep),
     /// Validate a scenario without running it
     Check(Scenario),
     /// Print the JSON schema of scenarios, for editors
@@ -137,6 +159,38 @@ pub(crate) struct Compare {
     pub(crate) quiet: bool,
 }
 
+/// `pipestep sweep`.
+#[derive(Args, Debug)]
+pub(crate) struct Sweep {
+    /// The scenario's TOML file
+    #[arg(value_name = "SCENARIO", required_unless_present = "merge")]
+    pub(crate) path: Option<PathBuf>,
+    /// Replace a value, e.g. `--set pipeline.ranks=8`; may be repeated; a key of [sweep] keeps that one value
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Try values of a key, instead of those in [sweep] or beside them; may be repeated
+    #[arg(long, value_name = "KEY=VALUES")]
+    pub(crate) vary: Vec<String>,
+    /// Write results.csv, pictures and what is needed to resume to this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// How many points to compute at once; all cores if left out
+    #[arg(long, short, value_name = "N")]
+    pub(crate) jobs: Option<NonZeroU16>,
+    /// Go on with a sweep that was interrupted; begin it if it was not begun
+    #[arg(long)]
+    pub(crate) resume: bool,
+    /// Compute only the K-th of N equal parts of the sweep
+    #[arg(long, value_name = "K/N")]
+    pub(crate) shard: Option<String>,
+    /// Put the directories of all N parts together
+    #[arg(long, value_name = "DIR", num_args = 1.., conflicts_with_all = ["path", "set", "vary", "jobs", "shard"])]
+    pub(crate) merge: Vec<PathBuf>,
+    /// Say nothing
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
 /// `pipestep schedule`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Schedule {
@@ -145,6 +199,7 @@ pub(crate) enum Schedule {
     /// Draw a schedule in letters
     Show(Show),
     /// Check a schedule file (PyTorch's CSV)
+    #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckFile),
     /// Write a schedule in PyTorch's CSV format to standard output
     Export(Export),
@@ -194,8 +249,10 @@ pub(crate) struct Export {
 /// Formats of `schedule export`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// PyTorch's `compute_only`: one row a rank
+    /// PyTorch's `compute_only`: one row of operations a rank
     PytorchCsv,
+    /// PyTorch's `compute_comms`: with the sends, receives and waits that PyTorch 2.15 adds
+    PytorchCommsCsv,
 }
 
 /// `pipestep schedule check`.
@@ -203,6 +260,15 @@ pub(crate) enum Format {
 pub(crate) struct CheckFile {
     /// A CSV file with one row a rank
     pub(crate) file: PathBuf,
+    /// How many ranks it must have
+    #[arg(long, value_name = "P")]
+    pub(crate) ranks: Option<usize>,
+    /// How many stages it must have, all ranks together
+    #[arg(long, value_name = "S")]
+    pub(crate) stages: Option<usize>,
+    /// How many micro-batches it must have
+    #[arg(long, value_name = "M")]
+    pub(crate) micro_batches: Option<usize>,
 }
 
 /// Reads the command line of this process.

@@ -5,6 +5,7 @@ mod compare;
 mod run;
 mod schedule;
 mod schema;
+mod sweep;
 
 use anyhow::Result;
 
@@ -19,6 +20,7 @@ pub(crate) fn run(typed: CommandLine) -> Result<Ending> {
     match typed.command {
         Command::Run(typed) => run::run(&typed),
         Command::Compare(typed) => compare::run(&typed),
+        Command::Sweep(typed) => sweep::run(&typed),
         Command::Check(typed) => check::run(&typed),
         Command::Schema => schema::run(),
         Command::Schedule(typed) => schedule::run(&typed),

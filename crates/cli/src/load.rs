@@ -33,7 +33,10 @@ pub(crate) fn text(path: &Path) -> Result<String> {
 }
 
 /// The text of a file, with errors in words for the mistakes that are made most.
-fn read_text(path: &Path) -> io::Result<String> {
+///
+/// # Errors
+/// The file's; larger than any such file; not UTF-8.
+pub(crate) fn read_text(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(LARGEST_FILE + 1).read_to_end(&mut bytes));
     if let Err(error) = read {

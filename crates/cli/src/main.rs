@@ -14,6 +14,7 @@ mod load;
 mod output;
 mod schedule_options;
 mod simulated;
+mod sweep;
 
 use std::process::ExitCode;
 

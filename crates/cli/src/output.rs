@@ -199,6 +199,23 @@ fn write_buffered(to: impl Write, write: impl FnOnce(&mut dyn Write) -> Result<(
     Ok(to.flush()?)
 }
 
+/// Removes what a process that was killed left half-written in a directory that nobody else is writing to.
+///
+/// # Errors
+/// What the system reports.
+pub(crate) fn remove_leftovers(directory: &Path) -> Result<()> {
+    let cannot = || format!("cannot tidy up `{}`", directory.display());
+    for entry in fs::read_dir(directory).with_context(cannot)? {
+        let entry = entry.with_context(cannot)?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with(".pipestep-") && name.ends_with(".tmp") {
+            fs::remove_file(entry.path()).with_context(cannot)?;
+        }
+    }
+    Ok(())
+}
+
 /// A file beside its target, removed unless it becomes the target.
 struct Temporary {
     path: PathBuf,

@@ -8,10 +8,10 @@ mod range;
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Source, Span};
-use crate::overrides::{Override, read_value};
+use crate::overrides::{Override, apply, read_value};
 use crate::read::{FromItem, Place, Problems, closest, join};
 use crate::table::{is_known, known_keys, open};
-use crate::tree::{Entry, Item, Node, Table};
+use crate::tree::{Entry, Item, Node, Table, parse_document};
 
 use range::{RangeError, parse_range};
 
@@ -34,6 +34,31 @@ pub struct Axis {
 }
 
 impl Sweep {
+    /// Reads only the `[sweep]` of a text, after its overrides: a scenario may be right at the points of its sweep
+    /// and nowhere else. [`crate::parse`] has the meaning of the parameters.
+    ///
+    /// # Errors
+    /// Text that is no TOML; what is wrong with the overrides and the `[sweep]`.
+    pub fn read(text: &str, file_name: &str, overrides: &[Override]) -> Result<Self, Diagnostics> {
+        let mut sources = vec![Source { name: file_name.to_owned(), text: text.into() }];
+        sources.extend(overrides.iter().map(Override::source));
+        let mut problems = Problems::new();
+        let mut sweep = None;
+        match parse_document(text) {
+            Err(errors) => problems.extend(errors),
+            Ok(mut table) => {
+                apply(&mut table, overrides, &mut problems);
+                let place = Place { path: "sweep", example: "" };
+                let written = table.get("sweep");
+                sweep = written.and_then(|entry| WrittenSweep::from_item(&entry.item, &place, &mut problems));
+            }
+        }
+        match problems.is_empty() {
+            true => Ok(sweep.map(|written| written.0).unwrap_or_default()),
+            false => Err(Diagnostics::new(sources.into(), problems)),
+        }
+    }
+
     /// Puts in an axis; it replaces one of the same key.
     pub fn vary(&mut self, axis: Axis) {
         match self.axes.iter_mut().find(|written| written.key == axis.key) {

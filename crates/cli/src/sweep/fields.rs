@@ -5,6 +5,8 @@
 use anyhow::{Context, Result};
 use pipestep_engine::Bytes;
 
+use super::space::Space;
+
 /// Columns before those of the swept keys.
 const FIRST: &str = "point";
 /// Columns after those of the swept keys. A number that does not apply is empty.
@@ -82,8 +84,9 @@ impl Fields {
     }
 }
 
-/// The header line for these keys.
-pub(crate) fn header(keys: impl Iterator<Item = String>) -> Result<String> {
+/// The header line of a sweep over `space`.
+pub(crate) fn header(space: &Space) -> Result<String> {
+    let keys = space.axes().iter().map(|axis| axis.key.clone());
     let last = LAST.into_iter().map(str::to_owned);
     line(std::iter::once(FIRST.to_owned()).chain(keys).chain(last))
 }
@@ -183,6 +186,7 @@ impl Row {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pipestep_scenario::{Axis, Sweep};
 
     fn fields() -> Fields {
         Fields {
@@ -228,7 +232,9 @@ mod tests {
 
     #[test]
     fn header_and_rows_have_the_same_columns() {
-        let header = header(["a".to_owned(), "b".to_owned()].into_iter()).expect("plain");
+        let axes = ["pipeline.ranks=1", "pipeline.chunks=1"].map(|text| Axis::vary(text).expect("it is right"));
+        let space = Space::new(&Sweep { axes: axes.into() }, &[], &[]).expect("two keys");
+        let header = header(&space).expect("plain");
         let row = row(0, &["1", "2"], Ok(fields())).expect("plain");
         assert_eq!(header.matches(',').count(), row.matches(',').count());
     }

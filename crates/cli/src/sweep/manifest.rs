@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::points::Points;
 use super::space::Shard;
-use crate::output::{Target, write_all};
 use crate::load;
+use crate::output::{Target, write_all};
 
 /// Its name in the directory.
 pub(crate) const FILE: &str = "sweep.json";
@@ -90,13 +90,29 @@ impl Manifest {
     /// # Errors
     /// What differs.
     pub(crate) fn check_same(&self, begun: &Self, directory: &Path) -> Result<()> {
-        for (part, said) in PARTS {
-            if self.value[part] != begun.value[part] {
+        match self.difference(begun, &PARTS) {
+            None => Ok(()),
+            Some(said) => {
                 let shown = directory.display();
-                bail!("`{shown}` holds a different sweep: {said}; write to another directory, or remove it");
+                bail!("`{shown}` holds a different sweep: {said}; write to another directory, or remove it")
             }
         }
-        Ok(())
+    }
+
+    /// Refuses a shard of another sweep.
+    ///
+    /// # Errors
+    /// What differs.
+    pub(crate) fn check_same_sweep(&self, shard: &Self, directory: &Path) -> Result<()> {
+        // The last part is which shard it is.
+        match self.difference(shard, &PARTS[..PARTS.len() - 1]) {
+            None => Ok(()),
+            Some(said) => bail!("`{}` holds a different sweep than the others: {said}", directory.display()),
+        }
+    }
+
+    fn difference(&self, other: &Self, parts: &[(&str, &'static str)]) -> Option<&'static str> {
+        parts.iter().find(|(part, _)| self.value[part] != other.value[part]).map(|(_, said)| *said)
     }
 
     /// Refuses files that have changed since their rows were computed, and takes over what is known of them.

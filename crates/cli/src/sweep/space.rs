@@ -1,9 +1,7 @@
 //! The space of a sweep: the cross product of its keys' values, numbered with the last key fastest.
 
 use anyhow::{Context, Result, bail};
-use pipestep_scenario::{Axis, Override};
-
-use super::range::values;
+use pipestep_scenario::{Axis, Override, Sweep};
 
 /// More points than this are refused; at a thousand a second they would take months.
 const MOST_POINTS: u64 = 1 << 32;
@@ -11,19 +9,9 @@ const MOST_POINTS: u64 = 1 << 32;
 /// The keys that are swept.
 #[derive(Clone, Debug)]
 pub(crate) struct Space {
-    axes: Vec<SweptKey>,
+    axes: Vec<Axis>,
+    sizes: Vec<u64>,
     points: u64,
-}
-
-/// One key and its values.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SweptKey {
-    /// Dotted.
-    pub(crate) key: String,
-    /// As they were written.
-    pub(crate) values: Vec<String>,
-    /// What errors call the place they come from.
-    pub(crate) origin: &'static str,
 }
 
 impl Space {
@@ -32,32 +20,27 @@ impl Space {
     ///
     /// # Errors
     /// A `--vary` that cannot be read; no keys at all; too many points.
-    pub(crate) fn new(written: &[Axis], vary: &[String], set: &[String]) -> Result<Self> {
+    pub(crate) fn new(written: &Sweep, vary: &[String], set: &[String]) -> Result<Self> {
         let is_set = |key: &str| set.iter().any(|set| key_of(set) == Some(key));
-        let written = written.iter().filter(|axis| !is_set(&axis.key));
-        let mut axes: Vec<SweptKey> = written
-            .map(|axis| SweptKey { key: axis.key.clone(), values: axis.values.clone(), origin: "[sweep]" })
-            .collect();
+        let mut sweep = written.clone();
+        sweep.axes.retain(|axis| !is_set(&axis.key));
         for text in vary {
-            let varied = read_vary(text).with_context(|| format!("`--vary {text}`"))?;
-            if is_set(&varied.key) {
-                bail!("`{}` is both set and varied: leave out one of the two", varied.key);
+            let axis = Axis::vary(text)?;
+            if is_set(&axis.key) {
+                bail!("`{}` is both set and varied: leave out one of the two", axis.key);
             }
-            match axes.iter_mut().find(|axis| axis.key == varied.key) {
-                Some(axis) if axis.origin == varied.origin => bail!("`{}` is varied twice", varied.key),
-                Some(axis) => *axis = varied,
-                None => axes.push(varied),
-            }
+            sweep.vary(axis);
         }
-        if axes.is_empty() {
+        if sweep.axes.is_empty() {
             bail!(
                 "nothing to sweep: the scenario has no `[sweep]`; write `--vary pipeline.micro_batches=1..64`"
             );
         }
-        let product = axes.iter().try_fold(1_u64, |all, axis| all.checked_mul(axis.values.len() as u64));
+        let sizes: Vec<u64> = sweep.axes.iter().map(|axis| axis.values.len() as u64).collect();
+        let product = sizes.iter().try_fold(1_u64, |all, &size| all.checked_mul(size));
         let points = product.filter(|&points| points <= MOST_POINTS);
         let points = points.with_context(|| format!("the sweep has more than {MOST_POINTS} points"))?;
-        Ok(Self { axes, points })
+        Ok(Self { axes: sweep.axes, sizes, points })
     }
 
     /// How many points there are.
@@ -65,22 +48,21 @@ impl Space {
         self.points
     }
 
-    /// The keys.
-    pub(crate) fn axes(&self) -> &[SweptKey] {
+    /// The keys with their values.
+    pub(crate) fn axes(&self) -> &[Axis] {
         &self.axes
     }
 
     /// The values of a point, key by key.
     pub(crate) fn at(&self, point: u64) -> Vec<&str> {
-        let sizes: Vec<u64> = self.axes.iter().map(|axis| axis.values.len() as u64).collect();
-        let places = places(&sizes, point);
+        let places = places(&self.sizes, point);
         self.axes.iter().zip(places).map(|(axis, place)| axis.values[place as usize].as_str()).collect()
     }
 
     /// The overrides that make a scenario that of a point.
     pub(crate) fn overrides(&self, point: u64) -> impl Iterator<Item = Override> {
-        let values = self.axes.iter().zip(self.at(point));
-        values.map(|(axis, value)| Override::from(format!("{}={value}", axis.key), axis.origin))
+        let places = places(&self.sizes, point);
+        self.axes.iter().zip(places).filter_map(|(axis, place)| axis.at(place as usize))
     }
 }
 
@@ -102,11 +84,6 @@ pub(crate) fn places(sizes: &[u64], mut point: u64) -> Vec<u64> {
 /// The key of a `KEY=VALUE`.
 fn key_of(text: &str) -> Option<&str> {
     text.split_once('=').map(|(key, _)| key.trim())
-}
-
-fn read_vary(text: &str) -> Result<SweptKey> {
-    let (key, list) = text.split_once('=').context("expected `KEY=VALUE,VALUE,...`")?;
-    Ok(SweptKey { key: key.trim().to_owned(), values: values(list)?, origin: "--vary" })
 }
 
 /// Which points of a sweep this process computes: every `of`-th, from the `index`-th on.
@@ -156,41 +133,38 @@ impl Shard {
 mod tests {
     use super::*;
 
-    fn axis(key: &str, values: &[&str]) -> Axis {
-        Axis { key: key.to_owned(), values: values.iter().map(ToString::to_string).collect() }
-    }
-
-    fn words(texts: &[&str]) -> Vec<String> {
-        texts.iter().map(ToString::to_string).collect()
+    fn space(file: &[&str], vary: &[&str], set: &[&str]) -> Result<Space> {
+        let words = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let axes = file.iter().map(|text| Axis::vary(text).expect("it is right")).collect();
+        Space::new(&Sweep { axes }, &words(vary), &words(set))
     }
 
     #[test]
     fn the_last_key_changes_fastest() {
-        let space = Space::new(&[axis("a.x", &["1", "2"])], &words(&["b.y=u,v,w"]), &[]).expect("two keys");
+        let space = space(&["pipeline.ranks=1,2"], &["pipeline.chunks=3..5"], &[]).expect("two keys");
         let points: Vec<String> = (0..space.points()).map(|point| space.at(point).join("")).collect();
-        assert_eq!(points, ["1u", "1v", "1w", "2u", "2v", "2w"]);
+        assert_eq!(points, ["13", "14", "15", "23", "24", "25"]);
+        assert_eq!(space.overrides(4).count(), 2);
     }
 
     #[test]
     fn the_command_line_wins_over_the_file() {
-        let file = [axis("a.x", &["1", "2"]), axis("a.y", &["3"])];
-        let varied = Space::new(&file, &words(&["a.x=7..9"]), &[]).expect("fine");
+        let file = ["pipeline.ranks=1,2", "pipeline.chunks=3"];
+        let varied = space(&file, &["pipeline.ranks=7..9"], &[]).expect("fine");
         assert_eq!((varied.points(), varied.at(2)), (3, vec!["9", "3"]));
-        let pinned = Space::new(&file, &[], &words(&["a.x=5"])).expect("fine");
+        let pinned = space(&file, &[], &["pipeline.ranks=5"]).expect("fine");
         assert_eq!((pinned.points(), pinned.at(0)), (1, vec!["3"]));
     }
 
     #[test]
     fn contradictions_are_refused() {
         let check = |vary: &[&str], set: &[&str], said: &str| {
-            let error = Space::new(&[], &words(vary), &words(set)).expect_err(said);
+            let error = space(&[], vary, set).expect_err(said);
             assert!(format!("{error:#}").contains(said), "{error:#}");
         };
         check(&[], &[], "nothing to sweep");
-        check(&["a=1", "a=2"], &[], "varied twice");
-        check(&["a=1"], &["a=2"], "both set and varied");
-        check(&["a"], &[], "expected `KEY=VALUE");
-        check(&["a=1..1000000", "b=1..1000000"], &[], "more than");
+        check(&["pipeline.ranks=1"], &["pipeline.ranks=2"], "both set and varied");
+        check(&["pipeline.ranks=1..100000", "pipeline.chunks=1..100000"], &[], "more than");
     }
 
     #[test]

@@ -1,0 +1,280 @@
+//! The pictures of a finished sweep, and what is printed about it.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::Result;
+use pipestep_engine::{Bytes, Duration};
+use pipestep_report::{
+    AxisSpec, Best as BestEnd, Candidate, HeatMap, Line, LineChart, Measure, Picture, Stroke, heat_map,
+    line_chart, tradeoff,
+};
+
+use super::fields::Found;
+use super::manifest::Manifest;
+use super::series::{Best, Grid, Key, Series, Shown, read};
+use crate::output::{Target, write_all};
+
+/// From this utilisation on a pipeline is called full.
+const FULL: f64 = 0.9;
+
+/// What is drawn of a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Makespan,
+    Utilisation,
+    Peak,
+}
+
+impl What {
+    const ALL: [Self; 3] = [Self::Makespan, Self::Utilisation, Self::Peak];
+
+    fn of(self, found: &Found) -> f64 {
+        match self {
+            Self::Makespan => found.makespan_ns as f64,
+            Self::Utilisation => found.utilisation,
+            Self::Peak => found.peak_bytes as f64,
+        }
+    }
+
+    const fn measure(self) -> Measure {
+        match self {
+            Self::Makespan => Measure::Time,
+            Self::Utilisation => Measure::Share,
+            Self::Peak => Measure::Bytes,
+        }
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Makespan => "makespan",
+            Self::Utilisation => "utilisation",
+            Self::Peak => "highest peak of a rank",
+        }
+    }
+
+    /// File names of the chart and of the map.
+    const fn files(self) -> [&'static str; 4] {
+        match self {
+            Self::Makespan => ["makespan.png", "makespan.svg", "makespan-map.png", "makespan-map.svg"],
+            Self::Utilisation => {
+                ["utilisation.png", "utilisation.svg", "utilisation-map.png", "utilisation-map.svg"]
+            }
+            Self::Peak => ["peak.png", "peak.svg", "peak-map.png", "peak-map.svg"],
+        }
+    }
+}
+
+/// Draws the sweep in `directory` and gives what there is to say about it.
+///
+/// # Errors
+/// The sweep is not done; what the system reports.
+pub(crate) fn draw(directory: &Path, manifest: &Manifest) -> Result<Drawn> {
+    let shown = read(directory, manifest)?;
+    let mut pictures: Vec<(Picture, [&'static str; 2])> = Vec::new();
+    if let Some(along) = shown.along {
+        for what in What::ALL {
+            let [png, svg, ..] = what.files();
+            pictures.push((chart(manifest.name(), &shown, &shown.keys[along], what), [png, svg]));
+        }
+    } else {
+        pictures.push((scatter(manifest.name(), &shown), ["tradeoff.png", "tradeoff.svg"]));
+    }
+    if let Some(grid) = &shown.grid {
+        for what in What::ALL {
+            let [_, _, png, svg] = what.files();
+            pictures.push((map(manifest.name(), grid, what), [png, svg]));
+        }
+    }
+    write(directory, &pictures)?;
+    Ok(Drawn { text: text(manifest, &shown, directory), none_fits: shown.counts.none_fits() })
+}
+
+/// What is left to do after drawing.
+pub(crate) struct Drawn {
+    /// To print.
+    pub(crate) text: String,
+    /// Whether no point of the sweep fits its budget, or none could be simulated.
+    pub(crate) none_fits: bool,
+}
+
+fn write(directory: &Path, pictures: &[(Picture, [&'static str; 2])]) -> Result<()> {
+    let mut wanted = Vec::new();
+    for (index, (_, [png, svg])) in pictures.iter().enumerate() {
+        wanted.push(((index, false), Target::InDirectory(directory.to_owned(), png)));
+        wanted.push(((index, true), Target::InDirectory(directory.to_owned(), svg)));
+    }
+    write_all(&wanted, |(index, is_svg), to| {
+        let picture = &pictures[index].0;
+        match is_svg {
+            true => to.write_all(picture.to_svg()?.as_bytes())?,
+            false => to.write_all(&picture.to_png()?)?,
+        }
+        Ok(())
+    })
+}
+
+/// One value against the key along, with what it is compared to.
+fn chart(name: &str, shown: &Shown, key: &Key, what: What) -> Picture {
+    let (series, all) = (shown.series.as_slice(), shown.all_series);
+    let solid = |series: &Series| Line {
+        name: if series.name.is_empty() { "simulated".to_owned() } else { series.name.clone() },
+        points: series.points.iter().map(|(x, found)| (*x, what.of(found))).collect(),
+        stroke: Stroke::Solid,
+    };
+    let mut lines: Vec<Line> = series.iter().map(solid).collect();
+    match what {
+        What::Makespan => lines.extend(optimum(series)),
+        What::Utilisation => lines.extend(formulas(series)),
+        What::Peak => lines.extend(budget(series)),
+    }
+    let left_out = match all.saturating_sub(series.len() as u64) {
+        0 => String::new(),
+        _ => format!(" ({} of {all} lines)", series.len()),
+    };
+    line_chart(&LineChart {
+        title: format!("{name}: {}{left_out}", what.words()),
+        x: x_axis(key, series),
+        y: AxisSpec::linear(what.words(), what.measure()),
+        lines,
+    })
+}
+
+/// By factors where the values lie so, by steps where they do not.
+fn x_axis(key: &Key, series: &[Series]) -> AxisSpec {
+    let mut values: Vec<f64> =
+        series.iter().flat_map(|series| series.points.iter().map(|point| point.0)).collect();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    let measure = key.measure.unwrap_or(Measure::Number);
+    match values.as_slice() {
+        [low, .., high] if *low > 0.0 && *high >= 8.0 * low => {
+            let median = values[values.len() / 2];
+            let middle = (low * high).sqrt();
+            if median < 2.0 * middle {
+                return AxisSpec::log(key.name.as_str(), measure);
+            }
+        }
+        _ => {}
+    }
+    AxisSpec::linear(key.name.as_str(), measure)
+}
+
+/// A dot at the shortest step, where that is not simply the first.
+fn optimum(series: &[Series]) -> Option<Line> {
+    let all = series.iter().flat_map(|series| &series.points);
+    let (x, found) = all.min_by_key(|(_, found)| found.makespan_ns)?;
+    let is_first = series.iter().any(|series| series.points.first().is_some_and(|first| first.0 == *x));
+    let makespan = Duration::from_nanos(found.makespan_ns);
+    (!is_first).then(|| Line {
+        name: format!("shortest: {makespan}"),
+        points: vec![(*x, found.makespan_ns as f64)],
+        stroke: Stroke::Solid,
+    })
+}
+
+/// m/(m+p-1), the utilisation of equal stages and free transfers under fill-drain and 1F1B, once for each number
+/// of ranks.
+fn formulas(series: &[Series]) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    for series in series {
+        let formula = |found: &Found| found.micro_batches / (found.micro_batches + found.ranks - 1.0);
+        let points: Vec<(f64, f64)> = series.points.iter().map(|(x, found)| (*x, formula(found))).collect();
+        let mut ranks: Vec<f64> = series.points.iter().map(|(_, found)| found.ranks).collect();
+        ranks.dedup();
+        let name = match ranks.as_slice() {
+            [ranks] => format!("m/(m+p-1), p = {ranks}"),
+            _ => "m/(m+p-1)".to_owned(),
+        };
+        // The longest of those with one name says all that the others do.
+        match lines.iter_mut().find(|line| line.name == name) {
+            Some(line) if line.points.len() < points.len() => line.points = points,
+            Some(_) => {}
+            None => lines.push(Line { name, points, stroke: Stroke::Dashed }),
+        }
+    }
+    lines
+}
+
+/// The budget, where there is one and the same for all.
+fn budget(series: &[Series]) -> Option<Line> {
+    let all = series.iter().flat_map(|series| &series.points);
+    let mut points: Vec<(f64, u64)> =
+        all.filter_map(|(x, found)| Some((*x, found.budget_bytes?))).collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points.dedup();
+    let one_for_each = points.windows(2).all(|pair| pair[0].0 < pair[1].0);
+    (one_for_each && !points.is_empty()).then(|| Line {
+        name: "budget".to_owned(),
+        points: points.into_iter().map(|(x, bytes)| (x, bytes as f64)).collect(),
+        stroke: Stroke::Dashed,
+    })
+}
+
+fn map(name: &str, grid: &Grid, what: What) -> Picture {
+    let others = if grid.others.is_empty() { String::new() } else { format!(", {}", grid.others) };
+    heat_map(&HeatMap {
+        title: format!("{name}: {}{others}", what.words()),
+        x: grid.x.clone(),
+        y: grid.y.clone(),
+        what: what.words().to_owned(),
+        measure: what.measure(),
+        values: grid.cells.iter().map(|cell| cell.as_ref().map(|found| what.of(found))).collect(),
+        best: if what == What::Utilisation { BestEnd::Highest } else { BestEnd::Lowest },
+    })
+}
+
+/// Time against memory where no key is a number.
+fn scatter(name: &str, shown: &Shown) -> Picture {
+    let candidate = |best: &Best| Candidate {
+        name: best.at.clone(),
+        makespan: Duration::from_nanos(best.found.makespan_ns),
+        peak: Bytes::new(best.found.peak_bytes),
+    };
+    let candidates: Vec<Candidate> = shown.all.iter().map(candidate).collect();
+    let budget = shown.all.first().and_then(|best| best.found.budget_bytes);
+    tradeoff(name, &candidates, budget.map(Bytes::new))
+}
+
+/// What is printed: counts, and the points that stand out.
+fn text(manifest: &Manifest, shown: &Shown, directory: &Path) -> String {
+    let counts = &shown.counts;
+    let mut text = format!("{}: {} points in {}\n", manifest.name(), manifest.points(), directory.display());
+    let mut say = |line: String| {
+        let _ = writeln!(text, "  {line}");
+    };
+    say(format!("{} simulated, {} not legal", counts.simulated, counts.refused));
+    if counts.refused > 0 {
+        say(format!("not legal, for example: {}", counts.reason));
+    }
+    let among = match counts.with_budget {
+        0 => "",
+        _ => {
+            say(format!("{} of {} fit the budget", counts.with_budget - counts.too_large, counts.with_budget));
+            " that fits"
+        }
+    };
+    let shown_at = |best: &Best| format!("at {}", best.at);
+    if let Some(best) = &shown.shortest {
+        let makespan = Duration::from_nanos(best.found.makespan_ns);
+        say(format!("shortest step{among}: {makespan} {}", shown_at(best)));
+    }
+    if let Some((best, rate)) = shown.fastest.as_ref().and_then(|best| Some((best, best.found.tokens_per_second?))) {
+        say(format!("most tokens per second{among}: {rate:.0} {}", shown_at(best)));
+    }
+    if let Some(best) = &shown.busiest {
+        say(format!("highest utilisation{among}: {:.1} % {}", 100.0 * best.found.utilisation, shown_at(best)));
+    }
+    if let Some(best) = &shown.smallest {
+        say(format!("lowest peak{among}: {} {}", Bytes::new(best.found.peak_bytes), shown_at(best)));
+    }
+    if let Some(key) = shown.along.map(|along| &shown.keys[along]).filter(|key| key.short() == "micro_batches") {
+        for series in &shown.series {
+            if let Some((x, _)) = series.points.iter().find(|(_, found)| found.utilisation >= FULL) {
+                let others = if series.name.is_empty() { String::new() } else { format!(", {}", series.name) };
+                say(format!("utilisation reaches 90 % at {} {x}{others}", key.short()));
+            }
+        }
+    }
+    text
+}
