@@ -5,19 +5,33 @@ use crate::{Kind, Op, Orders, Rank, Shape};
 
 /// Runs the lists without times; what is stuck at the end is a deadlock, named by one circle of ranks.
 pub(crate) fn check(orders: &Orders, shape: &Shape) -> Result<(), Deadlock> {
+    check_groups(orders, shape, |rank, place| {
+        let list = orders.rank(rank);
+        (place + 1 + usize::from(list[place].paired)).min(list.len())
+    })
+}
+
+/// The same, where the operations of a list that start together are given by the end of the group that starts at
+/// a place.
+pub(crate) fn check_groups(
+    orders: &Orders,
+    shape: &Shape,
+    end_of: impl Fn(Rank, usize) -> usize,
+) -> Result<(), Deadlock> {
     let ranks = shape.ranks();
     let mut done = vec![0_u8; shape.stages() * shape.micro_batches()];
     let mut position = vec![0_usize; ranks];
     let mut work: Vec<u16> = (0..ranks as u16).collect();
     while let Some(rank) = work.pop() {
         let list = orders.rank(Rank(rank));
-        while let Some(&op) = list.get(position[rank as usize]) {
-            let partner = op.paired.then(|| list[position[rank as usize] + 1]);
-            if [Some(op), partner].into_iter().flatten().any(|op| missing_input(shape, &done, op).is_some()) {
+        while position[rank as usize] < list.len() {
+            let start = position[rank as usize];
+            let group = &list[start..end_of(Rank(rank), start)];
+            if !group.iter().all(|&op| has_inputs(shape, &done, op)) {
                 break;
             }
-            for op in [Some(op), partner].into_iter().flatten() {
-                done[op.stage.index() * shape.micro_batches() + op.micro_batch.index()] |= 1 << op.kind as u8;
+            for &op in group {
+                mark(shape, &mut done, op);
                 position[rank as usize] += 1;
                 let consumer =
                     if op.kind == Kind::Forward { shape.next(op.stage) } else { shape.previous(op.stage) };
@@ -28,8 +42,18 @@ pub(crate) fn check(orders: &Orders, shape: &Shape) -> Result<(), Deadlock> {
     let stuck = (0..ranks as u16).map(Rank).find(|&rank| position[rank.index()] < orders.rank(rank).len());
     match stuck {
         None => Ok(()),
-        Some(rank) => Err(circle(orders, shape, &done, &position, rank)),
+        Some(rank) => Err(circle(orders, shape, &done, &position, rank, end_of)),
     }
+}
+
+/// Notes in `done` (by stage and micro-batch) that an operation has run.
+pub(crate) fn mark(shape: &Shape, done: &mut [u8], op: Op) {
+    done[op.stage.index() * shape.micro_batches() + op.micro_batch.index()] |= 1 << op.kind as u8;
+}
+
+/// Whether everything that an operation needs is noted in `done`.
+pub(crate) fn has_inputs(shape: &Shape, done: &[u8], op: Op) -> bool {
+    missing_input(shape, done, op).is_none()
 }
 
 /// The operation whose result `op` still lacks, if any.
@@ -55,18 +79,23 @@ fn missing_input(shape: &Shape, done: &[u8], op: Op) -> Option<Op> {
 }
 
 /// Follows "waits for" from one stuck rank to the next until a rank comes up twice.
-fn circle(orders: &Orders, shape: &Shape, done: &[u8], position: &[usize], from: Rank) -> Deadlock {
+fn circle(
+    orders: &Orders,
+    shape: &Shape,
+    done: &[u8],
+    position: &[usize],
+    from: Rank,
+    end_of: impl Fn(Rank, usize) -> usize,
+) -> Deadlock {
     let mut path: Vec<Stuck> = Vec::new();
     let mut rank = from;
     loop {
         if let Some(start) = path.iter().position(|stuck| stuck.rank == rank) {
             return Deadlock { cycle: path.split_off(start) };
         }
-        let at = position[rank.index()];
-        let list = orders.rank(rank);
-        let op = list[at];
-        let candidates = [Some((at, op)), op.paired.then(|| (at + 1, list[at + 1]))];
-        let found = candidates.into_iter().flatten().find_map(|(position, op)| {
+        let start = position[rank.index()];
+        let found = (start..end_of(rank, start)).find_map(|position| {
+            let op = orders.rank(rank)[position];
             missing_input(shape, done, op).map(|waits_for| Stuck { rank, position, op, waits_for })
         });
         let stuck = found.expect("a rank that is stuck lacks an input");

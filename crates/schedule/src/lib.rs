@@ -20,9 +20,13 @@
 //! **To add a schedule**: write `schedules/my_schedule.rs` with a `SCHEDULE` that implements [`Schedule`], and
 //! add the line `my_schedule,` in `registry.rs`. Everything else follows, tests included.
 //!
-//! Deliberately absent: time and bytes (they are `pipestep-step`'s), files, printing.
+//! [`csv`] reads and writes PyTorch's schedule files, [`time`] gives start and end of every operation in plain
+//! numbers.
+//!
+//! Deliberately absent: links and memory accounts (they are `pipestep-step`'s), files, printing.
 
 mod construct;
+pub mod csv;
 mod deadlock;
 mod op;
 mod order;

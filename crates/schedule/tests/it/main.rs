@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod bounds;
+mod csv_files;
 mod generators;
 mod orders;
 mod support;

@@ -2,20 +2,12 @@
 
 use pipestep_schedule::{Shape, Weights, find, time};
 
-use crate::support::{fnv, plan, rows, shape_of, text};
+use crate::support::{fnv, of_class, plan, rows, shape_of, text};
 
 const HASHES: &str = include_str!("data/pytorch_orders.txt");
 const SMALL: &str = include_str!("data/pytorch_small_orders.txt");
 const REFUSALS: &str = include_str!("data/pytorch_refusals.txt");
 const BOOK: &str = include_str!("data/book_orders.txt");
-
-/// Our schedule for a class of PyTorch, with the options that make it the same.
-fn of_class(class: &str) -> (&'static str, &'static [(&'static str, u64)]) {
-    let schedules = pipestep_schedule::all().iter().map(|schedule| schedule.entry());
-    let entry = schedules.into_iter().find(|entry| entry.torch == Some(class)).expect("a class we have");
-    // PyTorch's GPipe runs its backwards in rising order.
-    (entry.name, if class == "GPipe" { &[("backward_order", 1)] } else { &[] })
-}
 
 #[test]
 fn small_orders_are_pytorchs() {

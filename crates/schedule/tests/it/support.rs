@@ -22,6 +22,14 @@ pub(crate) fn plan(
     })
 }
 
+/// Our schedule for a class of PyTorch, with the options that make it the same.
+pub(crate) fn of_class(class: &str) -> (&'static str, &'static [(&'static str, u64)]) {
+    let schedules = pipestep_schedule::all().iter().map(|schedule| schedule.entry());
+    let entry = schedules.into_iter().find(|entry| entry.torch == Some(class)).expect("a class we have");
+    // PyTorch's GPipe runs its backwards in rising order.
+    (entry.name, if class == "GPipe" { &[("backward_order", 1)] } else { &[] })
+}
+
 /// One line a rank, `(0F3;3B1)OVERLAP_F_B` for pairs.
 pub(crate) fn text(orders: &Orders) -> String {
     let row = |rank| {
