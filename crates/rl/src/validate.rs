@@ -13,6 +13,16 @@ const MOST: u32 = 1 << 22;
 /// The most servers of one stage: each has its own state.
 const MOST_SERVERS: u32 = 1 << 20;
 
+impl RlInputs {
+    /// Whether the inputs can be simulated.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with them.
+    pub fn check(&self) -> Result<(), RlError> {
+        validate(self)
+    }
+}
+
 /// Checks everything.
 pub(crate) fn validate(inputs: &RlInputs) -> Result<(), RlError> {
     counts(inputs)?;

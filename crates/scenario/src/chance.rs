@@ -140,6 +140,14 @@ impl<D: Drawn> FromItem for Chance<D> {
     fn from_item(item: &Item, place: &Place<'_>, problems: &mut Problems) -> Option<Self> {
         match &item.node {
             Node::Table(table) => read_table::<D>(item, table, place, problems),
+            Node::List(_) if D::FAMILIES.contains(&Family::List) => {
+                let values = Vec::from_item(item, place, problems)?;
+                if values.is_empty() {
+                    problems.push(place.wrong(item, "at least one value"));
+                    return None;
+                }
+                Some(Self::of(Shape::List(Values::Here(values))))
+            }
             _ => D::Amount::from_item(item, place, problems).map(|amount| Self::of(Shape::Fixed(amount))),
         }
     }
@@ -166,6 +174,9 @@ impl<D: Drawn> FromItem for Chance<D> {
                 "type": "object", "properties": properties, "required": ["distribution"],
                 "additionalProperties": false
             }));
+        }
+        if D::FAMILIES.contains(&Family::List) {
+            families.insert(0, serde_json::json!({ "type": "array", "items": amount, "minItems": 1 }));
         }
         families.insert(0, amount.into());
         json_schema!({ "anyOf": families })

@@ -1,13 +1,15 @@
 //! The scenario as it is written, one struct a table; the comments are the reference of each key.
 //!
 //! The tables of a job are in `job`, `stragglers` and `input`,
-//! those of scatter and sizes in `spread`.
+//! those of scatter and sizes in `spread`, those of RL in `rl` and `rl_around`.
 //!
 //! To add a table, declare it here (or in a file of its own) and name it in [`File`]. Meaning, defaults and
 //! checks that span two keys are in `lower`.
 
 pub(crate) mod input;
 pub(crate) mod job;
+pub(crate) mod rl;
+pub(crate) mod rl_around;
 pub(crate) mod spread;
 pub(crate) mod stragglers;
 
@@ -60,6 +62,8 @@ table! {
         stragglers: stragglers::Stragglers = "",
         /// What feeds the job's steps; input is always there if left out.
         input: input::Input = "",
+        /// Rounds of RL post-training, alone or with the step as their update.
+        rl: rl::Rl = "",
         /// Values to try, by dotted key, for `pipestep sweep`.
         sweep: WrittenSweep = "",
     }

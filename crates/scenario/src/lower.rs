@@ -11,6 +11,7 @@ mod job;
 mod layers;
 mod memory;
 mod model;
+mod rl;
 mod shape;
 mod stretch;
 mod time;
@@ -18,6 +19,7 @@ mod values;
 
 pub(crate) use job::lower_job;
 pub(crate) use model::{Models, lower_model};
+pub(crate) use rl::lower_rl;
 pub(crate) use shape::Fit;
 
 use pipestep_engine::Duration;

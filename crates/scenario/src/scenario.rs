@@ -1,15 +1,17 @@
 //! A scenario as it is meant, and the way from its text: read, override, check, lower.
 
 use pipestep_job::JobError;
+use pipestep_rl::RlError;
 use pipestep_schedule::{Placement, Refusal};
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Source, Sources, Span};
 use crate::files::{Files, ReadFile};
 use crate::format::File;
 use crate::job::JobScenario;
-use crate::lower::{Fit, lower_job, lower_model, lower_step};
+use crate::lower::{Fit, lower_job, lower_model, lower_rl, lower_step};
 use crate::overrides::{Override, apply};
 use crate::read::{FromItem, Key, Place, Problems};
+use crate::rl::RlScenario;
 use crate::step::StepScenario;
 use crate::sweep::Sweep;
 use crate::tree::{Item, Node, Table, parse_document};
@@ -28,6 +30,8 @@ pub struct Scenario {
     pub step: Option<StepScenario>,
     /// A job round the step or alone, if the file describes one.
     pub job: Option<JobScenario>,
+    /// Rounds of RL, if the file describes them.
+    pub rl: Option<RlScenario>,
     /// What the file wants varied; no axes if nothing.
     pub sweep: Sweep,
     sources: Sources,
@@ -38,6 +42,13 @@ impl Scenario {
     pub fn refused(&self, refusal: &Refusal) -> Diagnostics {
         let span = self.step.as_ref().map_or(Span::FILE, |step| step.order_span);
         let problem = Diagnostic::new(span, refusal.to_string());
+        Diagnostics::new(self.sources.clone(), vec![problem])
+    }
+
+    /// Why rounds cannot be run, as an error of this scenario.
+    pub fn refused_rl(&self, error: &RlError) -> Diagnostics {
+        let span = self.rl.as_ref().map_or(Span::FILE, |rl| rl.span);
+        let problem = Diagnostic::new(span, error.to_string());
         Diagnostics::new(self.sources.clone(), vec![problem])
     }
 
@@ -70,9 +81,14 @@ pub fn parse(
     sources.extend(files.into_sources());
     let sources: Sources = sources.into();
     match read {
-        Some(parts) if problems.is_empty() => {
-            Ok(Scenario { name: parts.name, step: parts.step, job: parts.job, sweep: parts.sweep, sources })
-        }
+        Some(parts) if problems.is_empty() => Ok(Scenario {
+            name: parts.name,
+            step: parts.step,
+            job: parts.job,
+            rl: parts.rl,
+            sweep: parts.sweep,
+            sources,
+        }),
         _ => Err(Diagnostics::new(sources, problems)),
     }
 }
@@ -82,6 +98,7 @@ struct Parts {
     name: String,
     step: Option<StepScenario>,
     job: Option<JobScenario>,
+    rl: Option<RlScenario>,
     sweep: Sweep,
 }
 
@@ -127,12 +144,14 @@ fn read(
         Key::Absent => None,
         _ => lower_step(&file, &models, &context, files, problems),
     };
-    let job = lower_job(&file, table, &models, step.as_ref(), problems).ok()?;
+    let job = lower_job(&file, table, &models, step.as_ref(), problems);
+    let rl = lower_rl(&file, table, &models, step.as_ref(), files, problems);
     let sweep = file.sweep.get().map(|written| written.0.clone());
     Some(Parts {
         name: file.name.get().cloned().unwrap_or_else(|| stem(file_name)),
         step,
-        job,
+        job: job.ok()?,
+        rl: rl.ok()?,
         sweep: sweep.unwrap_or_default(),
     })
 }
@@ -140,8 +159,8 @@ fn read(
 /// Reports a file with nothing to simulate, and tables that belong to a part which is not there.
 fn check_parts(file: &File, problems: &mut Problems) -> Option<()> {
     let (no_step, no_job) = (file.pipeline.is_absent(), file.job.is_absent());
-    if no_step && no_job {
-        let message = "nothing to simulate: there is neither a `[pipeline]` nor a `[job]`";
+    if no_step && no_job && file.rl.is_absent() {
+        let message = "nothing to simulate: there is no `[pipeline]`, no `[job]` and no `[rl]`";
         problems.push(Diagnostic::new(Span::FILE, message).help(MINIMAL));
         return None;
     }

@@ -135,7 +135,12 @@ pub(crate) fn check_required(
             let example = examples.iter().find(|&&(name, _)| name == key);
             let example = example.map_or("...", |&(_, example)| example);
             let message = format!("`[{}]` needs `{key}`", place.path);
-            problems.push(Diagnostic::new(span, message).help(format!("write `{key} = {example}`")));
+            let help = match example {
+                // A table inside the table.
+                "" => format!("begin it with `[{}]`", join(place.path, key)),
+                example => format!("write `{key} = {example}`"),
+            };
+            problems.push(Diagnostic::new(span, message).help(help));
         }
     }
 }

@@ -128,6 +128,80 @@ jitter = { distribution = "lognormal", variation = 0.1 }
 slow = { at = ["1 h"], mtbf = "30 d", factor = "3/2", lasts = "2 h" }
 "#;
 
+/// Rounds with most keys, for mutation.
+const RL: &str = r#"
+[rl]
+mode = "async"
+batch = 512
+warmup = 2
+seed = 7
+keep = 0.75
+keep_by = "randomly"
+discard_older_than = 4
+staleness = 0.5
+sync_every = 2
+in_flight = "continue"
+kv_cache = "recomputed"
+scoring_start = "as-finished"
+
+[[rl.scoring]]
+name = "rules"
+workers = 64
+time = "0.5 s"
+
+[[rl.scoring]]
+name = "verifier"
+kind = "verifier"
+workers = 16
+time = { fixed = "1 s", per_token = "1 ms" }
+speed = "3/2"
+
+[rl.rollout]
+engines = 64
+slots = 256
+token_time = [{ running = 1, time = "20 ms" }, { running = 256, time = "45 ms" }]
+lengths = { distribution = "lognormal", median = 2048, sigma = 0.8, cap = 16384 }
+prompt_tokens = 512
+prefill_per_token = "0.05 ms"
+resume = "10 ms"
+copies = 2
+speed = 1.5
+
+[rl.update]
+mini_steps = 2
+time = ["16 s", "17 s"]
+handoff = "1 s"
+prepare = "4 s"
+finish = "2 s"
+
+[rl.sync]
+style = "staggered"
+[rl.sync.transfer]
+common = "16 GB"
+experts = "400 GB"
+expert_count = 128
+ranks = 16
+content = "own-shards"
+fan_out = "broadcast"
+send = "50 GB/s"
+receive = "25 GB/s"
+setup = "0.1 s"
+
+[rl.faults]
+engines = [{ engine = 3, at = "100 s", down = "60 s", responses = "kept" }]
+random = { mean_time = "24 h", down = "60 s" }
+mean_time_to_interruption = "1 h"
+scorers = [{ pool = "verifier", at = "100 s" }]
+restarts = [{ at = "1 h", down = "10 min", rollout = "kept" }]
+
+[rl.prices]
+engine_hour = 32
+worker_hour = [0, 0.5]
+[rl.memory]
+capacity = "80 GB"
+items = [{ name = "KV cache", bytes = "40 GiB", held = "rollout" }]
+"#;
+
 fn answered(text: &str, overrides: &[Override]) {
     if let Err(errors) = parse(text, "test.toml", overrides) {
         assert!(errors.iter().all(|error| !error.message().is_empty()));
@@ -165,7 +239,7 @@ const VALUES: [&str; 16] = [
 
 #[test]
 fn every_key_takes_or_refuses_every_value() {
-    for text in [FULL, JOB] {
+    for text in [FULL, JOB, RL] {
         let lines: Vec<&str> = text.lines().collect();
         for (number, line) in lines.iter().enumerate() {
             let Some((key, _)) = line.split_once(" = ") else {
@@ -200,6 +274,12 @@ proptest! {
     fn any_mutation_of_a_job_is_answered(at in 0..JOB.len(), length in 0_usize..12, put in "[ -~\né]{0,6}") {
         let end = (at + length).min(JOB.len());
         answered(&format!("{}{put}{}", &JOB[..at], &JOB[end..]), &[]);
+    }
+
+    #[test]
+    fn any_mutation_of_rounds_is_answered(at in 0..RL.len(), length in 0_usize..12, put in "[ -~\né]{0,6}") {
+        let end = (at + length).min(RL.len());
+        answered(&format!("{}{put}{}", &RL[..at], &RL[end..]), &[]);
     }
 
     #[test]

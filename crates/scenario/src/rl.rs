@@ -1,0 +1,43 @@
+//! Rounds of RL as they are meant. An update that takes as long as the simulated step gets its time only when
+//! that is known.
+
+use pipestep_engine::Duration;
+use pipestep_rl::{RlError, RlInputs, UpdateTime};
+
+use crate::diagnostic::Span;
+
+/// Rounds that have passed all checks that need no step.
+#[derive(Clone, Debug)]
+pub struct RlScenario {
+    /// Everything that does not depend on the length of a step.
+    pub(crate) base: RlInputs,
+    /// Tokens of the simulated step, if the update takes its time from it.
+    pub(crate) step_tokens: Option<u64>,
+    /// Where the rounds are described.
+    pub(crate) span: Span,
+}
+
+impl RlScenario {
+    /// Whether the length of a step has to be known.
+    pub fn needs_step(&self) -> bool {
+        self.step_tokens.is_some()
+    }
+
+    /// The inputs of the rounds with a step of the simulated length (of no use where the file gives times).
+    ///
+    /// # Errors
+    /// [`RlError`] if a step is needed and there is none, or the inputs contradict each other;
+    /// [`crate::Scenario::refused_rl`] shows it with its place.
+    pub fn inputs(&self, simulated: Option<Duration>) -> Result<RlInputs, RlError> {
+        let mut inputs = self.base.clone();
+        if let Some(tokens) = self.step_tokens {
+            let step = simulated.ok_or_else(|| RlError::Refused {
+                reason: "the update takes as long as a step: give `rl.update.time` or a `[pipeline]`"
+                    .to_owned(),
+            })?;
+            inputs.update.time = UpdateTime::Scaled { step, tokens };
+        }
+        inputs.check()?;
+        Ok(inputs)
+    }
+}
