@@ -278,7 +278,7 @@ proptest! {
         prop_assert_eq!(found.free_transfers, outcome.summary.zero_transfer_makespan);
         prop_assert_eq!(makespan(&inputs, &orders).unwrap(), outcome.summary.makespan);
         let work = |inputs: &Inputs| inputs.costs().stages.iter().map(|stage| {
-            [stage.forward, stage.backward, stage.input_gradient, stage.weight_gradient].map(|d| d.as_nanos())
+            [stage.forward, stage.backward, stage.input_gradient, stage.weight_gradient].map(Duration::as_nanos)
         }).fold([0; 4], |sums: [u64; 4], one| [0, 1, 2, 3].map(|kind| sums[kind] + one[kind]));
         prop_assert_eq!(work(&balanced(&inputs).unwrap()), work(&inputs));
         for faster in &found.faster {
