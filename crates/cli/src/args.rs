@@ -31,6 +31,14 @@ Examples:
 A path of `-` is standard output; the table is then left out. Files appear whole or not at all.
 Exit codes: 0 done; 1 it ran, but does not fit the memory budget; 2 anything else went wrong.";
 
+const REPRODUCE_EXAMPLES: &str = "\
+Examples:
+  pipestep reproduce                 in the repository: all claims of its documentation
+  pipestep reproduce --json -        the same as JSON
+  pipestep reproduce my/claims.json  claims of your own; each entry points at a scenario
+
+Exit codes: 0 all claims hold; 1 a claim is missed; 2 anything else went wrong.";
+
 const COMPARE_EXAMPLES: &str = "\
 Examples:
   pipestep compare demo.toml --schedules fill-drain,1f1b,interleaved
@@ -59,6 +67,16 @@ const CHECK_EXAMPLES: &str = "\
 A file has one row a rank and cells such as 2F0 (forward of micro-batch 0 on stage 2), B (backward), I and
 W (its two halves), or (0F3;3B1)OVERLAP_F_B. It must be complete and must not deadlock. Files with PyTorch's
 communication actions are checked too. Exit codes: 0 it is right; 2 it is not, with row, column and reason.";
+
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  pipestep explain demo.toml                         idle time by cause, the critical path, what would help
+  pipestep explain demo.toml --rank 3                every idle interval of rank 3, in words
+  pipestep explain demo.toml --out results           the critical path drawn over the Gantt chart
+  pipestep explain demo.toml --against interleaved   how the step differs from one under another schedule
+  pipestep explain demo.toml --quiet --json -        JSON to standard output, for programs
+
+Exit codes: 0 done; 2 anything went wrong.";
 
 const SCHEDULE_EXAMPLES: &str = "\
 Examples:
@@ -90,6 +108,9 @@ pub(crate) enum Command {
     /// Run one scenario under several schedules, side by side
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(Compare),
+    /// Say why ranks are idle, what sets the makespan, and what would help
+    #[command(after_help = EXPLAIN_EXAMPLES)]
+    Explain(Explain),
     /// Run a scenario at every point of a space, on all cores, and draw what it shows
     #[command(after_help = SWEEP_EXAMPLES)]
     Sweep(Sweep),
@@ -97,6 +118,9 @@ pub(crate) enum Command {
     Check(Scenario),
     /// Print the JSON schema of scenarios, for editors
     Schema,
+    /// Recompute every number that the documentation claims, by simulation
+    #[command(after_help = REPRODUCE_EXAMPLES)]
+    Reproduce(Reproduce),
     /// List, show, check and export schedules
     #[command(subcommand, after_help = SCHEDULE_EXAMPLES, arg_required_else_help = true)]
     Schedule(Schedule),
@@ -111,6 +135,17 @@ pub(crate) struct Scenario {
     /// Replace a value, e.g. `--set pipeline.ranks=8`; may be repeated, later ones win
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
+}
+
+/// `pipestep reproduce`.
+#[derive(Args, Debug)]
+pub(crate) struct Reproduce {
+    /// The file of claims; the scenarios that it names lie beside it
+    #[arg(value_name = "CLAIMS", default_value = "scenarios/claims.json")]
+    pub(crate) claims: PathBuf,
+    /// Write claims, values and verdicts as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
 }
 
 /// `pipestep run`.
@@ -187,6 +222,31 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "DIR", num_args = 1.., conflicts_with_all = ["path", "set", "vary", "jobs", "shard"])]
     pub(crate) merge: Vec<PathBuf>,
     /// Say nothing
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// `pipestep explain`.
+#[derive(Args, Debug)]
+pub(crate) struct Explain {
+    #[command(flatten)]
+    pub(crate) scenario: Scenario,
+    /// Tell every idle interval of this rank, in order of time, instead
+    #[arg(long, value_name = "RANK")]
+    pub(crate) rank: Option<u16>,
+    /// By how many percent each rank's slowest stage is made faster, to see what that would gain
+    #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub(crate) faster: u8,
+    /// The schedule to compare with, or `none` [default: fill-drain, where it takes the scenario]
+    #[arg(long, value_name = "SCHEDULE")]
+    pub(crate) against: Option<String>,
+    /// Write explain.png, explain.svg and explain.json to this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write the explanation as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Print nothing
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }

@@ -2,7 +2,9 @@
 
 mod check;
 mod compare;
-mod run;
+mod explain;
+mod reproduce;
+pub(crate) mod run;
 mod schedule;
 mod schema;
 mod sweep;
@@ -20,8 +22,10 @@ pub(crate) fn run(typed: CommandLine) -> Result<Ending> {
     match typed.command {
         Command::Run(typed) => run::run(&typed),
         Command::Compare(typed) => compare::run(&typed),
+        Command::Explain(typed) => explain::run(&typed),
         Command::Sweep(typed) => sweep::run(&typed),
         Command::Check(typed) => check::run(&typed),
+        Command::Reproduce(typed) => reproduce::run(&typed),
         Command::Schema => schema::run(),
         Command::Schedule(typed) => schedule::run(&typed),
     }

@@ -12,8 +12,11 @@ mod commands;
 mod failure;
 mod load;
 mod output;
+mod reproduce;
+mod room;
 mod schedule_options;
 mod simulated;
+mod simulated_job;
 mod sweep;
 
 use std::process::ExitCode;
@@ -25,12 +28,14 @@ enum Ending {
     Done,
     /// It ran, but a rank needs more memory than it has.
     DoesNotFit,
+    /// It ran, but not everything is as claimed.
+    DoesNotMatch,
 }
 
 fn main() -> ExitCode {
     match args::read().and_then(commands::run) {
         Ok(Ending::Done) => ExitCode::SUCCESS,
-        Ok(Ending::DoesNotFit) => ExitCode::from(1),
+        Ok(Ending::DoesNotFit | Ending::DoesNotMatch) => ExitCode::from(1),
         Err(error) => failure::report(&error),
     }
 }
