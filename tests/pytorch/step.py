@@ -17,7 +17,7 @@ Needs PyTorch 2.15. Deliberately absent: simulated times, and any verdict; the c
 import argparse
 import csv
 import json
-import multiprocessing
+import multiprocessing.connection
 import os
 import re
 import sys
@@ -61,10 +61,8 @@ class Stage(torch.nn.Module):
     def __init__(self, index):
         super().__init__()
         random = torch.Generator().manual_seed(index)
-        layer = lambda: torch.nn.Parameter(
-            torch.randn(WIDTH, WIDTH, dtype=torch.float64, generator=random) / WIDTH**0.5
-        )
-        self.lower, self.upper = layer(), layer()
+        weights = torch.randn(2, WIDTH, WIDTH, dtype=torch.float64, generator=random) / WIDTH**0.5
+        self.lower, self.upper = (torch.nn.Parameter(weight) for weight in weights)
 
     def forward(self, value):
         time.sleep(nap)
@@ -225,7 +223,8 @@ def process(rank, ranks, meeting_point, files, options):
 
 def run_together(ranks, files, options):
     """Runs files of the same number of ranks in one group of processes; whether all went well."""
-    context = multiprocessing.get_context("spawn")
+    # Forked processes need not import PyTorch again; macOS cannot fork safely.
+    context = multiprocessing.get_context("spawn" if sys.platform == "darwin" else "fork")
     with tempfile.TemporaryDirectory() as directory:
         shared = (ranks, os.path.join(directory, "meeting-point"), files, options)
         group = [context.Process(target=process, args=(rank, *shared), daemon=True) for rank in range(ranks)]

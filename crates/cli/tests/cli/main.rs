@@ -2,9 +2,12 @@
 
 mod documented;
 mod help;
+mod kill;
 mod outputs;
+mod pytorch;
 mod reference;
 mod scenarios;
+mod sweep;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
