@@ -75,7 +75,8 @@ struct State {
 
 /// The policy: passes that send a gradient first (the oldest micro-batch, then the later stage), then forwards
 /// (the later stage first), then `W`s. A backward is split when the rank that waits for its gradient has nothing
-/// else to do, and runs whole otherwise.
+/// else to do, or when memory is plentiful; it runs whole otherwise, which frees its bytes soonest, and where
+/// nobody waits.
 struct Choosing {
     ranks: Vec<State>,
 }
@@ -117,6 +118,12 @@ impl State {
         waiting.min_by_key(|&index| self.chunks[index].waiting.front().copied())
     }
 
+    /// Whether a put-off `W` would leave as much memory free as one more chunk would get.
+    fn has_room_after_split(&self, index: usize) -> bool {
+        let kept = self.limit / (1 + self.chunks.len() as u64);
+        self.bytes - self.chunks[index].released <= self.limit - kept
+    }
+
     fn is_done(&self) -> bool {
         self.chunks.iter().all(|chunk| chunk.backwards == chunk.micro_batches && chunk.waiting.is_empty())
     }
@@ -150,9 +157,10 @@ impl Policy for Choosing {
     fn next(&mut self, rank: Rank, ready: &dyn Ready) -> Choice {
         let state = &self.ranks[rank.index()];
         if let Some(index) = state.backward(ready) {
-            let upstream = state.chunks[index].upstream;
-            let someone_waits = upstream.is_some_and(|rank| !self.ranks[rank].has_work(ready));
-            return Choice::Run(self.ranks[rank.index()].run_backward(index, someone_waits));
+            let split = state.chunks[index].upstream.is_some_and(|upstream| {
+                state.has_room_after_split(index) || !self.ranks[upstream].has_work(ready)
+            });
+            return Choice::Run(self.ranks[rank.index()].run_backward(index, split));
         }
         let state = &mut self.ranks[rank.index()];
         if let Some(index) = state.forward(ready) {
