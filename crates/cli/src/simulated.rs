@@ -6,6 +6,8 @@ use pipestep_scenario::{Scenario, StepScenario};
 use pipestep_schedule::{Plan, Shape};
 use pipestep_step::{MemoryCurve, Record, Summary};
 
+use crate::room;
+
 /// A simulated step.
 pub(crate) struct Simulated {
     labels: Labels,
@@ -28,9 +30,10 @@ impl Simulated {
     /// Simulates the step of a scenario.
     ///
     /// # Errors
-    /// The schedule's refusal, at its place in the file; a step that cannot run.
+    /// The schedule's refusal, at its place in the file; a step that cannot run, or for which there is no room.
     pub(crate) fn new(scenario: &Scenario, keep: Keep) -> Result<Self> {
         let step = step_of(scenario)?;
+        room::check(step.inputs.shape(), keep)?;
         let plan = plan_of(scenario, step)?;
         let (summary, recorded) = match keep {
             Keep::Summary => (pipestep_step::summary(&step.inputs, plan)?, None),
