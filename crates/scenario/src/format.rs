@@ -112,16 +112,20 @@ table! {
 
 table! {
     /// The shape of a step and the order of its operations.
-    Pipeline requires [ranks, schedule] {
-        /// Pipeline-parallel devices.
+    Pipeline requires [] {
+        /// Pipeline-parallel devices; needed without `schedule_file`.
         ranks: Positive = "4",
-        /// Micro-batches of one optimizer step; needed without `global_batch`.
+        /// Micro-batches of one optimizer step; needed without `global_batch` and
+        /// `schedule_file`.
         micro_batches: Positive = "8",
         /// Instead of `micro_batches`: sequences of one optimizer step, all data-parallel copies together, to be
         /// cut into micro-batches of `model.micro_batch_size`.
         global_batch: Positive = "512",
-        /// The order of operations: `pipestep schedule list` explains each.
+        /// The order of operations: `pipestep schedule list` explains each; needed without `schedule_file`.
         schedule: ScheduleName = r#""1f1b""#,
+        /// Instead of `schedule`: a PyTorch schedule file (CSV), a row for each rank; a path relative to the
+        /// scenario's file. Ranks, stages and micro-batches are those of the file, and `layers` are by stage.
+        schedule_file: String = r#""mine.csv""#,
         /// Stages (virtual stages) that each rank holds; the fewest that the schedule takes if left out.
         chunks: Positive = "1",
         /// Layers of each stage in model order; if left out, the ranks, and then each rank's chunks, divide

@@ -3,6 +3,7 @@
 //! Each part is lowered on its own, so that a mistake in one does not hide one in another; a part that is
 //! [`Broken`] has already been reported.
 
+mod batch;
 mod change;
 mod config;
 mod held;
@@ -11,6 +12,7 @@ mod job;
 mod layers;
 mod memory;
 mod model;
+mod order_file;
 mod rl;
 mod shape;
 mod stretch;
@@ -31,7 +33,7 @@ use crate::files::Files;
 use crate::format::File;
 use crate::read::{Key, OneOrList, Problems};
 use crate::scenario::Fitting;
-use crate::step::{OrderSource, StepScenario};
+use crate::step::StepScenario;
 use layers::Split;
 use memory::StepBytes;
 use time::{Sent, Times};
@@ -50,7 +52,7 @@ pub(crate) fn lower_step(
 ) -> Option<StepScenario> {
     let model = &models.activations;
     let pipeline = file.pipeline.get().ok_or(Broken);
-    let planned = pipeline.and_then(|pipeline| shape::lower(file, pipeline, fitting, problems));
+    let planned = pipeline.and_then(|pipeline| shape::lower(file, pipeline, fitting, files, problems));
     if let (Key::Absent, Some(span)) = (&file.time, file.pipeline.span()) {
         let problem = Diagnostic::new(span, "a step needs `[time]`: how long its operations are");
         problems.push(problem.help("write\n\n[time]\nforward = \"10 ms\"\nbackward = \"20 ms\""));
@@ -92,19 +94,19 @@ pub(crate) fn lower_step(
     inputs.update_after = rules.update_after;
     let limits = limits.ok()?;
     Some(StepScenario {
-        order: OrderSource::Schedule { schedule: planned.schedule, options: planned.options },
+        order: planned.order,
         inputs,
         budget: limits.budget,
         limit: limits.limit,
         layers: split.layers,
-        data_parallel: shape::data_parallel(file).ok()?,
+        data_parallel: batch::data_parallel(file).ok()?,
         jitter: jitter.ok()?,
         efficiency: stretch.ok()?.efficiency.clone(),
         tokens_per_micro_batch: model.as_ref().ok()?.as_ref().and_then(|(activations, _)| {
             let size = activations.micro_batch;
             size.sequences.checked_mul(size.tokens)
         }),
-        order_span: planned.schedule_span,
+        order_span: planned.order_span,
     })
 }
 

@@ -1,7 +1,8 @@
 //! What is needed to simulate one step: where its order comes from, its shape, costs and rules.
 
 use pipestep_engine::Bytes;
-use pipestep_schedule::{Options, Plan, Refusal, Schedule, Weights};
+use pipestep_schedule::csv::CommsOrders;
+use pipestep_schedule::{Options, Orders, Plan, Refusal, Schedule, Weights};
 use pipestep_step::Inputs;
 
 use crate::diagnostic::Span;
@@ -42,6 +43,15 @@ pub enum OrderSource {
         /// The options that were set for it.
         options: Options,
     },
+    /// A PyTorch schedule file.
+    File {
+        /// The file as the scenario names it.
+        name: String,
+        /// Each rank's operations.
+        orders: Orders,
+        /// Posts of sends and receives, waits and parameters, if the file has any (`compute_comms`).
+        comms: Option<CommsOrders>,
+    },
 }
 
 impl std::fmt::Debug for OrderSource {
@@ -52,6 +62,11 @@ impl std::fmt::Debug for OrderSource {
                 .field("schedule", &schedule.entry().name)
                 .field("options", options)
                 .finish(),
+            Self::File { name, comms, .. } => f
+                .debug_struct("File")
+                .field("name", name)
+                .field("comms", &comms.is_some())
+                .finish_non_exhaustive(),
         }
     }
 }
@@ -61,13 +76,15 @@ impl OrderSource {
     pub fn schedule(&self) -> Option<&'static dyn Schedule> {
         match self {
             Self::Schedule { schedule, .. } => Some(*schedule),
+            Self::File { .. } => None,
         }
     }
 
     /// What was set for the schedule; nothing where the order is not that of a schedule.
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> Options {
         match self {
-            Self::Schedule { options, .. } => options,
+            Self::Schedule { options, .. } => options.clone(),
+            Self::File { .. } => Options::default(),
         }
     }
 
@@ -75,6 +92,7 @@ impl OrderSource {
     pub fn name(&self) -> &str {
         match self {
             Self::Schedule { schedule, .. } => schedule.entry().name,
+            Self::File { name, .. } => name,
         }
     }
 }
@@ -92,6 +110,7 @@ impl StepScenario {
     /// The schedule's [`Refusal`]; [`crate::Scenario::refused`] shows it with its place in the file.
     pub fn plan(&self) -> Result<Plan, Refusal> {
         match &self.order {
+            OrderSource::File { orders, .. } => Ok(Plan::Fixed(orders.clone())),
             OrderSource::Schedule { schedule, options } => {
                 let shape = self.inputs.shape();
                 let weights = if schedule.entry().uses_weights {

@@ -21,8 +21,9 @@ pub(super) struct Split {
 impl Split {
     /// All chunks of a rank alike.
     pub(super) fn even(shape: &Shape) -> Self {
-        let chunks = (shape.chunks() / shape.copies()) as u64;
-        Self { layers: None, shares: vec![(1, chunks.max(1)); shape.stages()] }
+        let chunks = chunks_by_rank(shape);
+        let shares = stages(shape).map(|stage| (1, chunks[shape.rank_of(stage).index()].max(1)));
+        Self { layers: None, shares: shares.collect() }
     }
 
     fn by_layers(shape: &Shape, layers: Vec<u64>) -> Self {
@@ -127,12 +128,13 @@ fn divide(
     by_rank: &[u64],
     problems: &mut Problems,
 ) -> Result<Vec<u64>, Broken> {
-    let chunks = (shape.chunks() / shape.copies()) as u64;
-    if let Some(rank) = by_rank.iter().position(|&count| count < chunks) {
-        problems.push(too_few_layers(pipeline, rank, by_rank[rank], chunks));
+    let chunks = chunks_by_rank(shape);
+    if let Some(rank) = (0..by_rank.len()).find(|&rank| by_rank[rank] < chunks[rank]) {
+        problems.push(too_few_layers(pipeline, rank, by_rank[rank], chunks[rank]));
         return Err(Broken);
     }
-    let mut left: Vec<_> = by_rank.iter().map(|&count| evenly(count, chunks)).collect();
+    let parts = by_rank.iter().zip(chunks);
+    let mut left: Vec<_> = parts.map(|(&count, chunks)| evenly(count, chunks)).collect();
     let one_copy = stages(shape).take(shape.stages() / shape.copies());
     let layers = one_copy.filter_map(|stage| left[shape.rank_of(stage).index()].next());
     Ok(layers.collect::<Vec<u64>>().repeat(shape.copies()))
@@ -145,7 +147,8 @@ fn too_few_layers(pipeline: &Pipeline, rank: usize, count: u64, chunks: u64) -> 
         let message = format!("rank {rank} has {count} layers, too few for {chunks} chunks");
         ("chunks", pipeline.chunks.span(), message)
     };
-    let span = span.or(pipeline.schedule.span()).unwrap_or(Span::FILE);
+    let order = pipeline.schedule.span().or(pipeline.schedule_file.span());
+    let span = span.or(order).unwrap_or(Span::FILE);
     Diagnostic::new(span, format!("`pipeline.{key}`: {message}"))
         .help(format!("write fewer `{key}`, or `layers` stage by stage"))
 }
@@ -153,6 +156,15 @@ fn too_few_layers(pipeline: &Pipeline, rank: usize, count: u64, chunks: u64) -> 
 /// `count` in `parts` whole parts that differ by at most one, the larger ones first.
 fn evenly(count: u64, parts: u64) -> impl Iterator<Item = u64> {
     (0..parts).map(move |part| count / parts + u64::from(part < count % parts))
+}
+
+/// The stages of one copy of the model on each rank; a file may give ranks different numbers of them.
+fn chunks_by_rank(shape: &Shape) -> Vec<u64> {
+    let mut chunks = vec![0; shape.ranks()];
+    for stage in stages(shape).take(shape.stages() / shape.copies()) {
+        chunks[shape.rank_of(stage).index()] += 1;
+    }
+    chunks
 }
 
 /// The layers of each rank, all its stages together.

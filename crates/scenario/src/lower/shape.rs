@@ -2,12 +2,15 @@
 
 use pipestep_schedule::{Chunks, Options, Placement, Schedule, Shape, ShapeError};
 
-use super::Broken;
+use super::batch::micro_batches;
+use super::{Broken, order_file};
 use crate::diagnostic::{Diagnostic, Span};
+use crate::files::Files;
 use crate::format::{File, Pipeline};
 use crate::options::{all_options, takes};
-use crate::read::{Count, Key, Positive, Problems};
+use crate::read::{Key, Positive, Problems};
 use crate::scenario::Fitting;
+use crate::step::OrderSource;
 
 /// Leave to change the number of chunks for a schedule that does not take the written one.
 #[derive(Clone, Copy)]
@@ -16,92 +19,117 @@ pub(crate) struct Fit {
     pub written_for: Placement,
 }
 
-/// A shape and who orders it.
+/// A shape and what orders it.
 pub(super) struct Planned {
     pub shape: Shape,
-    pub schedule: &'static dyn Schedule,
-    pub options: Options,
-    pub schedule_span: Span,
+    pub order: OrderSource,
+    pub order_span: Span,
     /// The shape that the file was written for, if the number of chunks was changed.
     pub written_shape: Option<Shape>,
 }
 
-/// The shape and the schedule of `[pipeline]`.
+/// The shape and the order of `[pipeline]`.
 pub(super) fn lower(
     file: &File,
     pipeline: &Pipeline,
     fitting: &Fitting,
+    files: &mut Files<'_>,
     problems: &mut Problems,
 ) -> Result<Planned, Broken> {
     let micro_batches = micro_batches(file, pipeline, problems);
-    let (Some(name), Some(schedule_span)) = (pipeline.schedule.get(), pipeline.schedule.span()) else {
-        return Err(Broken);
-    };
-    let schedule = name.0;
-    let options = lower_options(pipeline, schedule, fitting, problems);
-    let chunks = lower_chunks(pipeline, schedule, fitting.fit.is_some(), problems);
-    let ranks = pipeline.ranks.get().ok_or(Broken)?;
-    let (chunks, micro_batches) = (chunks?, micro_batches?);
-    let shape_of = |chunks, placement| Shape::new(ranks.0, chunks, micro_batches, placement);
-    let shape = shape_of(chunks, schedule.entry().placement).map_err(|error| {
-        problems.push(refused_shape(pipeline, &error));
-        Broken
-    })?;
-    let written = pipeline.chunks.get().map_or(1, |chunks| chunks.0);
-    let written_shape = match fitting.fit {
-        Some(fit) if written != chunks => shape_of(written, fit.written_for).ok(),
-        _ => None,
-    };
-    Ok(Planned { shape, schedule, options: options?, schedule_span, written_shape })
+    let whole = file.pipeline.span().unwrap_or(Span::FILE);
+    match ordered_by(pipeline, whole, problems)? {
+        Ordered::File(name, span) => {
+            order_file::lower(pipeline, micro_batches?, (name, span), files, problems)
+        }
+        Ordered::Schedule(schedule, span) => {
+            by_schedule(pipeline, whole, micro_batches, (schedule, span), fitting, files, problems)
+        }
+    }
 }
 
-/// The number of micro-batches: as written, or by cutting the global batch.
-fn micro_batches(file: &File, pipeline: &Pipeline, problems: &mut Problems) -> Result<u64, Broken> {
-    let (batch, span) = match (&pipeline.micro_batches, &pipeline.global_batch) {
-        (Key::Broken, _) | (_, Key::Broken) => return Err(Broken),
-        (Key::Given(count, _), Key::Absent) => return Ok(count.0),
-        (Key::Absent, Key::Given(batch, span)) => (batch.0, *span),
-        (Key::Given(_, count_at), Key::Given(_, batch_at)) => {
-            let message = "`pipeline.global_batch` and `pipeline.micro_batches` both say how many there are";
-            let problem = Diagnostic::new(*batch_at, message).related(Some(*count_at), "micro-batches");
+/// What is to order the operations.
+enum Ordered<'p> {
+    Schedule(&'static dyn Schedule, Span),
+    File(&'p str, Span),
+}
+
+/// The schedule or the file; of two, the one that was set from outside.
+fn ordered_by<'p>(
+    pipeline: &'p Pipeline,
+    whole: Span,
+    problems: &mut Problems,
+) -> Result<Ordered<'p>, Broken> {
+    match (&pipeline.schedule, &pipeline.schedule_file) {
+        (Key::Given(_, schedule_at), Key::Given(name, file_at)) if file_at.source > schedule_at.source => {
+            Ok(Ordered::File(name, *file_at))
+        }
+        (Key::Given(_, schedule_at), Key::Given(_, file_at)) if file_at.source == schedule_at.source => {
+            let message = "`pipeline.schedule_file` and `pipeline.schedule` both order the operations";
+            let problem = Diagnostic::new(*file_at, message).related(Some(*schedule_at), "the schedule");
             problems.push(problem.help("leave one of them out"));
-            return Err(Broken);
+            Err(Broken)
         }
+        (Key::Given(name, span), Key::Absent | Key::Given(..)) => Ok(Ordered::Schedule(name.0, *span)),
+        (Key::Absent, Key::Given(name, span)) => Ok(Ordered::File(name, *span)),
+        (Key::Broken, _) | (_, Key::Broken) => Err(Broken),
         (Key::Absent, Key::Absent) => {
-            let span = file.pipeline.span().unwrap_or(Span::FILE);
-            let problem = Diagnostic::new(span, "`[pipeline]` needs `micro_batches`");
-            problems.push(problem.help("write `micro_batches = 8`"));
-            return Err(Broken);
-        }
-    };
-    let size = match &file.model {
-        Key::Broken => return Err(Broken),
-        Key::Absent => 1,
-        Key::Given(model, _) => model.micro_batch_size.or(Positive(1)).ok_or(Broken)?.0,
-    };
-    let copies = u64::from(data_parallel(file)?);
-    match size.checked_mul(copies) {
-        Some(at_once) if batch.is_multiple_of(at_once) => Ok(batch / at_once),
-        _ => {
-            let message = format!(
-                "`pipeline.global_batch`: {batch} sequences do not divide into micro-batches of {size} on \
-                 {copies} data-parallel copies"
-            );
-            let size_at = file.model.get().and_then(|model| model.micro_batch_size.span());
-            let problem = Diagnostic::new(span, message).related(size_at, "the size of a micro-batch");
-            problems.push(problem.help(format!("write a multiple of {}", size.saturating_mul(copies))));
+            let has_count = !(pipeline.micro_batches.is_absent() && pipeline.global_batch.is_absent());
+            let needed = [
+                ("ranks", "4", !pipeline.ranks.is_absent()),
+                ("micro_batches", "8", has_count),
+                ("schedule", "\"1f1b\"", false),
+            ];
+            let missing = needed.into_iter().filter(|(_, _, is_there)| !is_there);
+            problems.extend(missing.map(|(name, example, _)| needs(whole, name, example)));
             Err(Broken)
         }
     }
 }
 
-/// Data-parallel copies of the pipeline.
-pub(super) fn data_parallel(file: &File) -> Result<u32, Broken> {
-    match &file.parallel {
-        Key::Absent => Ok(1),
+fn needs(whole: Span, name: &str, example: &str) -> Diagnostic {
+    let problem = Diagnostic::new(whole, format!("`[pipeline]` needs `{name}`"));
+    problem.help(format!("write `{name} = {example}`"))
+}
+
+/// A step that a schedule orders.
+fn by_schedule(
+    pipeline: &Pipeline,
+    whole: Span,
+    micro_batches: Result<Option<u64>, Broken>,
+    (schedule, order_span): (&'static dyn Schedule, Span),
+    fitting: &Fitting,
+    files: &mut Files<'_>,
+    problems: &mut Problems,
+) -> Result<Planned, Broken> {
+    let options = lower_options(pipeline, schedule, fitting, problems);
+    let chunks = lower_chunks(pipeline, schedule, fitting.fit.is_some(), problems);
+    let mut needed = |found: Option<u64>, name, example| {
+        found.ok_or_else(|| {
+            problems.push(needs(whole, name, example));
+            Broken
+        })
+    };
+    let ranks = match &pipeline.ranks {
         Key::Broken => Err(Broken),
-        Key::Given(parallel, _) => parallel.data.or(Count(1)).map(|count| count.0).ok_or(Broken),
-    }
+        key => needed(key.get().map(|ranks| ranks.0), "ranks", "4"),
+    };
+    let micro_batches = micro_batches.and_then(|found| needed(found, "micro_batches", "8"));
+    let (ranks, micro_batches, chunks) = (ranks?, micro_batches?, chunks?);
+    let shape_of = |chunks, placement| Shape::new(ranks, chunks, micro_batches, placement);
+    let shape = shape_of(chunks, schedule.entry().placement).map_err(|error| {
+        problems.push(refused_shape(pipeline, &error));
+        Broken
+    })?;
+    let written = pipeline.chunks.get().map_or(1, |chunks| chunks.0);
+    let written_shape = match (fitting.fit, pipeline.schedule_file.get()) {
+        // A layer list was written for the placement of the file.
+        (Some(_), Some(name)) => order_file::shape_of(name, files),
+        (Some(fit), None) if written != chunks => shape_of(written, fit.written_for).ok(),
+        _ => None,
+    };
+    let order = OrderSource::Schedule { schedule, options: options? };
+    Ok(Planned { shape, order, order_span, written_shape })
 }
 
 fn lower_options(

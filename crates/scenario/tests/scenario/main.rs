@@ -6,6 +6,7 @@ mod config;
 mod errors;
 mod job;
 mod meaning;
+mod order_file;
 mod rl;
 mod robust;
 mod spread;
