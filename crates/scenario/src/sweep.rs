@@ -53,9 +53,10 @@ impl Sweep {
                 sweep = written.and_then(|entry| WrittenSweep::from_item(&entry.item, &place, &mut problems));
             }
         }
-        match problems.is_empty() {
-            true => Ok(sweep.map(|written| written.0).unwrap_or_default()),
-            false => Err(Diagnostics::new(sources.into(), problems)),
+        if problems.is_empty() {
+            Ok(sweep.map(|written| written.0).unwrap_or_default())
+        } else {
+            Err(Diagnostics::new(sources.into(), problems))
         }
     }
 
@@ -179,12 +180,11 @@ fn read_vary(text: &str) -> Result<Axis, Diagnostic> {
     if let Some(problem) = unknown(trimmed, span(0, key.len()), VARY) {
         return Err(problem);
     }
-    let values = match parse_range(values) {
-        Some(values) => values.map_err(|error| broken_range(VARY, whole, &error))?,
-        None => {
-            let read = |(at, piece): (usize, &str)| Ok(as_toml(&read_value(piece, 0, offset + at)?));
-            split_values(values).into_iter().map(read).collect::<Result<_, Diagnostic>>()?
-        }
+    let values = if let Some(values) = parse_range(values) {
+        values.map_err(|error| broken_range(VARY, whole, &error))?
+    } else {
+        let read = |(at, piece): (usize, &str)| Ok(as_toml(&read_value(piece, 0, offset + at)?));
+        split_values(values).into_iter().map(read).collect::<Result<_, Diagnostic>>()?
     };
     Ok(Axis { key: trimmed.to_owned(), values, origin: VARY })
 }
@@ -196,7 +196,6 @@ fn split_values(text: &str) -> Vec<(usize, &str)> {
     for (at, c) in text.char_indices() {
         match (quote, c) {
             (Some(open), c) if c == open => quote = None,
-            (Some(_), _) => {}
             (None, '"' | '\'') => quote = Some(c),
             (None, '[' | '{') => depth += 1,
             (None, ']' | '}') => depth = depth.saturating_sub(1),
@@ -204,7 +203,7 @@ fn split_values(text: &str) -> Vec<(usize, &str)> {
                 pieces.push((start, &text[start..at]));
                 start = at + 1;
             }
-            (None, _) => {}
+            _ => {}
         }
     }
     pieces.push((start, &text[start..]));

@@ -155,13 +155,13 @@ table! {
 
 table! {
     /// What the pools cost an hour, in any currency.
-    Prices requires [engine_hour] {
+    Prices requires [engine] {
         /// One rollout engine; with colocated devices, with all that it is used for.
-        engine_hour: Real = "32",
+        engine: Real = "32",
         /// The trainer as a whole; nothing if left out.
-        trainer_hour: Real = "64",
+        trainer: Real = "64",
         /// One worker of a scoring pool; one value or one a pool; nothing if left out.
-        worker_hour: OneOrList<Real> = "0.05",
+        worker: OneOrList<Real> = "0.05",
     }
 }
 

@@ -32,14 +32,12 @@ where
         if text.is_empty() || text.starts_with('#') {
             continue;
         }
-        match D::parse(text) {
-            Some(value) => read.push(value),
-            None => {
-                let message = format!("expected {} on each line, found `{text}`", D::EXPECTED);
-                problems.push(Diagnostic::new(opened.span(at, at + text.len()), message));
-                return Err(Broken);
-            }
-        }
+        let Some(value) = D::parse(text) else {
+            let message = format!("expected {} on each line, found `{text}`", D::EXPECTED);
+            problems.push(Diagnostic::new(opened.span(at, at + text.len()), message));
+            return Err(Broken);
+        };
+        read.push(value);
     }
     if read.is_empty() {
         problems.push(Diagnostic::new(span, format!("`{path}.file`: there is no value in `{name}`")));

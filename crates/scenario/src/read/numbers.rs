@@ -120,13 +120,11 @@ impl FromItem for Real {
             Node::Integer(Some(number)) => Some(*number as f64),
             _ => None,
         };
-        match number.filter(|number| number.is_finite() && *number >= 0.0) {
-            Some(number) => Some(Self(number)),
-            None => {
-                problems.push(place.wrong(item, "a number of at least 0"));
-                None
-            }
+        let found = number.filter(|number| number.is_finite() && *number >= 0.0);
+        if found.is_none() {
+            problems.push(place.wrong(item, "a number of at least 0"));
         }
+        found.map(Self)
     }
 
     fn schema(_: &mut SchemaGenerator) -> Schema {

@@ -125,13 +125,11 @@ fn amount(text: &str) -> Option<(Decimal, &str)> {
 
 /// A value as TOML: a number, or a string with a unit.
 fn print(value: u128, scale: u32, unit: &str) -> String {
-    let number = match scale {
-        0 => value.to_string(),
-        _ => {
-            let divisor = 10_u128.pow(scale);
-            let width = scale as usize;
-            format!("{}.{:0width$}", value / divisor, value % divisor)
-        }
+    let number = if scale == 0 {
+        value.to_string()
+    } else {
+        let (divisor, width) = (10_u128.pow(scale), scale as usize);
+        format!("{}.{:0width$}", value / divisor, value % divisor)
     };
     if unit.is_empty() { number } else { format!("\"{number} {unit}\"") }
 }

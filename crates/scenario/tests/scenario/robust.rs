@@ -195,8 +195,8 @@ scorers = [{ pool = "verifier", at = "100 s" }]
 restarts = [{ at = "1 h", down = "10 min", rollout = "kept" }]
 
 [rl.prices]
-engine_hour = 32
-worker_hour = [0, 0.5]
+engine = 32
+worker = [0, 0.5]
 [rl.memory]
 capacity = "80 GB"
 items = [{ name = "KV cache", bytes = "40 GiB", held = "rollout" }]

@@ -100,13 +100,11 @@ fn size(
     };
     let size = decoder.parameters().ok();
     let size = size.and_then(|count| count.checked_mul(WEIGHT_BYTES + OPTIMIZER_BYTES));
-    match size {
-        Some(size) => Ok(Some(Bytes::new(size))),
-        None => {
-            problems.push(Diagnostic::new(span, "`[checkpoint]`: the model's size exceeds 64 bits"));
-            Err(Broken)
-        }
+    if size.is_none() {
+        problems.push(Diagnostic::new(span, "`[checkpoint]`: the model's size exceeds 64 bits"));
+        return Err(Broken);
     }
+    Ok(size.map(Bytes::new))
 }
 
 fn write(

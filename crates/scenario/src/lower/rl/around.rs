@@ -275,7 +275,7 @@ pub(super) fn prices(rl: &Rl, reading: &mut Reading<'_, '_>) -> Result<Option<Pr
         Key::Given(prices, _) => prices,
     };
     let pools = rl.scoring.get().map_or(0, Vec::len);
-    let worker_hour = match &prices.worker_hour {
+    let worker_hour = match &prices.worker {
         Key::Absent => vec![0.0; pools],
         Key::Broken => return Err(Broken),
         Key::Given(OneOrList::One(price), _) => vec![price.0; pools],
@@ -284,15 +284,15 @@ pub(super) fn prices(rl: &Rl, reading: &mut Reading<'_, '_>) -> Result<Option<Pr
         }
         Key::Given(OneOrList::List(list), span) => {
             let message = format!(
-                "`rl.prices.worker_hour`: expected {pools} values, one a scoring pool, found {}",
+                "`rl.prices.worker`: expected {pools} values, one a scoring pool, found {}",
                 list.len()
             );
             return Err(reading.refuse(*span, message, "write one value for all, or one a pool"));
         }
     };
     Ok(Some(Prices {
-        engine_hour: prices.engine_hour.get().ok_or(Broken)?.0,
-        trainer_hour: prices.trainer_hour.or(Real(0.0)).ok_or(Broken)?.0,
+        engine_hour: prices.engine.get().ok_or(Broken)?.0,
+        trainer_hour: prices.trainer.or(Real(0.0)).ok_or(Broken)?.0,
         worker_hour,
     }))
 }
