@@ -1,6 +1,7 @@
 //! Legends: side by side above a chart, or below each other beside it.
 
 use crate::font::{shortened, text_width};
+use crate::lane::Paint;
 use crate::picture::{Across, Picture};
 use crate::theme::{Colour, FAINT_INK, INK, LABEL, SMALL};
 
@@ -16,6 +17,10 @@ pub(crate) enum Swatch {
     Block,
     Line,
     Dashes,
+    /// A block with diagonal lines of this colour over it.
+    Hatched(Colour),
+    Dot,
+    Cross,
 }
 
 /// One entry of a legend.
@@ -97,6 +102,16 @@ pub(crate) fn draw_swatch(picture: &mut Picture, (x, y): (f64, f64), entry: &Ent
         Swatch::Block => picture.fill([x, y - 6.0, x + SWATCH, y + 6.0], entry.colour),
         Swatch::Line => picture.path(ends.to_vec(), 2.5, entry.colour),
         Swatch::Dashes => picture.dashed(&ends, 2.0, entry.colour),
+        Swatch::Hatched(lines) => {
+            let paint = Paint { fill: entry.colour, hatch: Some(lines) };
+            paint.fill(picture, [x, y - 6.0, x + SWATCH, y + 6.0]);
+        }
+        Swatch::Dot => picture.dot((x + SWATCH / 2.0, y), 4.0, entry.colour),
+        Swatch::Cross => {
+            let (left, right) = (x + SWATCH / 2.0 - 4.0, x + SWATCH / 2.0 + 4.0);
+            picture.path(vec![(left, y - 4.0), (right, y + 4.0)], 1.5, entry.colour);
+            picture.path(vec![(left, y + 4.0), (right, y - 4.0)], 1.5, entry.colour);
+        }
     }
 }
 

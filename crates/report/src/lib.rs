@@ -9,11 +9,15 @@
 mod axes;
 mod chart;
 mod csv;
+mod curve;
 mod events;
+mod explain;
 mod font;
 mod gantt;
 mod heat_map;
 mod histogram;
+mod job;
+mod lane;
 #[cfg(test)]
 mod layout_tests;
 mod legend;
@@ -37,9 +41,17 @@ pub use axes::{Measure, Scale};
 pub use chart::AxisSpec;
 pub use csv::{write_events, write_memory};
 pub use events::{Event, EventKind, events};
+pub use explain::{
+    Against, ExplainResult, Explanation, OtherMicroBatches, explain_text, idle_text, path_events, transfers_on_path,
+};
 pub use gantt::{GanttPanel, gantt, gantt_with_path};
 pub use heat_map::{Best, HeatMap, heat_map};
 pub use histogram::{Histogram, histogram};
+pub use job::{
+    BacklogResult, CauseResult, CheckResult, CheckpointResult, FailureResult, InputResult, JobResult,
+    JobTarget, JobView, LateStepsResult, Quantities, ReplayResult, SavesResult, TargetResult, job_completion,
+    job_losses, job_storage, job_text, job_timeline,
+};
 pub use line_chart::{Line, LineChart, Stroke, line_chart};
 pub use memory_curve::{MemoryPanel, memory_curves};
 pub use pareto::pareto_front;

@@ -1,121 +1,107 @@
 //! `pipestep run`: one scenario, its table, and whatever files were asked for.
 
-use std::cell::OnceCell;
-use std::io::Write;
+mod artefact;
+mod report;
 
 use anyhow::Result;
-use pipestep_report::{
-    Picture, ResultFile, StepResult, events, gantt, memory_curves, run_text, write_events, write_memory,
-    write_trace,
-};
+use pipestep_engine::Time;
+use pipestep_report::{job_text, run_text};
+use pipestep_scenario::Scenario;
 
 use crate::output::Target;
-use crate::simulated::{Keep, Simulated};
+use crate::simulated::{Keep, Simulated, step_of};
+use crate::simulated_job::SimulatedJob;
 use crate::{Ending, args, load, output};
-
-/// What can be written about a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Artefact {
-    Json,
-    Events,
-    Memory,
-    Trace,
-    GanttPng,
-    GanttSvg,
-    MemoryPng,
-    MemorySvg,
-}
-
-/// What `--out` writes, by file name.
-const EVERYTHING: [(Artefact, &str); 8] = [
-    (Artefact::GanttPng, "gantt.png"),
-    (Artefact::GanttSvg, "gantt.svg"),
-    (Artefact::MemoryPng, "memory.png"),
-    (Artefact::MemorySvg, "memory.svg"),
-    (Artefact::Json, "result.json"),
-    (Artefact::Events, "events.csv"),
-    (Artefact::Memory, "memory.csv"),
-    (Artefact::Trace, "trace.json"),
-];
+use artefact::{Artefact, Part, wanted};
+use report::Report;
 
 /// Loads, simulates, reports.
 pub(crate) fn run(typed: &args::Run) -> Result<Ending> {
     let scenario = load::scenario(&typed.scenario, &[])?;
-    let wanted = wanted(typed);
+    let wanted = wanted(typed, |part| has(&scenario, part));
     output::check(wanted.iter().map(|(_, target)| target))?;
 
-    let only_json = wanted.iter().all(|(artefact, _)| *artefact == Artefact::Json);
-    let keep = if only_json { Keep::Summary } else { Keep::Everything };
-    let simulated = Simulated::new(&scenario, keep)?;
-    let report = Report::new(&simulated);
+    let simulated = Everything::new(&scenario, keep(&wanted, &scenario)?)?;
+    let report = Report::new(&scenario.name, &simulated);
     output::write_all(&wanted, |artefact, to| report.write(artefact, to))?;
     let stdout_is_taken = wanted.iter().any(|(_, target)| *target == Target::Stdout);
     if !typed.quiet && !stdout_is_taken {
-        output::print(&run_text(&simulated.view()))?;
+        output::print(&simulated.text())?;
     }
-    Ok(match simulated.view().fits() {
-        Some(false) => Ending::DoesNotFit,
-        Some(true) | None => Ending::Done,
-    })
+    Ok(simulated.ending())
 }
 
-/// Everything that was asked for, with its target.
-fn wanted(typed: &args::Run) -> Vec<(Artefact, Target)> {
-    let in_directory = typed.out.iter().flat_map(|directory| {
-        let target = |name| Target::InDirectory(directory.clone(), name);
-        EVERYTHING.map(|(artefact, name)| (artefact, target(name)))
-    });
-    let single = [
-        (Artefact::Json, &typed.json),
-        (Artefact::Events, &typed.events),
-        (Artefact::Memory, &typed.memory),
-        (Artefact::Trace, &typed.trace),
-    ];
-    let single = single.into_iter().filter_map(|(artefact, path)| {
-        let path = path.as_deref()?;
-        Some((artefact, Target::from_argument(path)))
-    });
-    in_directory.chain(single).collect()
-}
-
-/// A simulated step with the pictures drawn so far, each of which is encoded twice.
-struct Report<'a> {
-    simulated: &'a Simulated,
-    gantt: OnceCell<Picture>,
-    memory: OnceCell<Picture>,
-}
-
-impl<'a> Report<'a> {
-    fn new(simulated: &'a Simulated) -> Self {
-        Self { simulated, gantt: OnceCell::new(), memory: OnceCell::new() }
-    }
-
-    fn write(&self, artefact: Artefact, to: &mut dyn Write) -> Result<()> {
-        let (simulated, view) = (self.simulated, self.simulated.view());
-        match artefact {
-            Artefact::Json => {
-                let mut file = ResultFile::new(&view.labels.name);
-                file.step = Some(StepResult::new(&view));
-                to.write_all(file.to_json().as_bytes())?;
-            }
-            Artefact::Events => write_events(&events(view.shape, simulated.record()?), to)?,
-            Artefact::Memory => write_memory(simulated.curves()?, to)?,
-            Artefact::Trace => write_trace(&view, simulated.record()?, simulated.curves()?, to)?,
-            Artefact::GanttPng => to.write_all(&self.gantt()?.to_png()?)?,
-            Artefact::GanttSvg => to.write_all(self.gantt()?.to_svg()?.as_bytes())?,
-            Artefact::MemoryPng => to.write_all(&self.memory()?.to_png()?)?,
-            Artefact::MemorySvg => to.write_all(self.memory()?.to_svg()?.as_bytes())?,
+/// The result of a scenario as JSON. Beside the result's own keys, the start and end of each operation of a step
+/// stand under `/events/KIND/STAGE/MICRO_BATCH/start_ns` and `end_ns`.
+pub(crate) fn result_with_events(scenario: &Scenario) -> Result<serde_json::Value> {
+    let simulated = Everything::new(scenario, Keep::Everything)?;
+    let mut result = serde_json::to_value(Report::new(&scenario.name, &simulated).result())?;
+    if let Some(step) = &simulated.step {
+        let mut events = serde_json::Value::Null;
+        for (place, op) in step.record()?.orders.all().iter().enumerate() {
+            let ran = step.record()?.ops.get(place);
+            let (kind, stage, micro_batch) =
+                (op.kind.letter().to_string(), op.stage.to_string(), op.micro_batch.to_string());
+            let entry = &mut events[kind][stage][micro_batch];
+            entry["start_ns"] = ran.start.as_nanos().into();
+            entry["end_ns"] = ran.end.as_nanos().into();
         }
-        Ok(())
+        result["events"] = events;
+    }
+    Ok(result)
+}
+
+/// What of a scenario was simulated.
+struct Everything {
+    step: Option<Simulated>,
+    job: Option<SimulatedJob>,
+}
+
+impl Everything {
+    /// The step first, since a job behind it takes its length.
+    fn new(scenario: &Scenario, keep: Keep) -> Result<Self> {
+        let step = scenario.step.as_ref().map(|_| Simulated::new(scenario, keep)).transpose()?;
+        let length = step.as_ref().map(|step| step.view().summary.makespan.since(Time::ZERO));
+        let job = scenario.job.as_ref().map(|_| SimulatedJob::new(scenario, length)).transpose()?;
+        Ok(Self { step, job })
     }
 
-    fn gantt(&self) -> Result<&Picture> {
-        let panel = (self.simulated.view(), self.simulated.record()?);
-        Ok(self.gantt.get_or_init(|| gantt(&[panel])))
+    /// What the terminal shows, one part after the other.
+    fn text(&self) -> String {
+        let parts = [
+            self.step.as_ref().map(|step| run_text(&step.view())),
+            self.job.as_ref().map(|job| job_text(&job.view())),
+        ];
+        parts.into_iter().flatten().collect::<Vec<_>>().join("\n")
     }
 
-    fn memory(&self) -> Result<&Picture> {
-        let panel = (self.simulated.view(), self.simulated.curves()?);
-        Ok(self.memory.get_or_init(|| memory_curves(&[panel])))
+    fn ending(&self) -> Ending {
+        match self.step.as_ref().and_then(|step| step.view().fits()) {
+            Some(false) => Ending::DoesNotFit,
+            Some(true) | None => Ending::Done,
+        }
     }
+}
+
+/// Whether a scenario has a part.
+fn has(scenario: &Scenario, part: Part) -> bool {
+    match part {
+        Part::Any => true,
+        Part::Step => scenario.step.is_some(),
+        Part::Job => scenario.job.is_some(),
+        Part::Runs => scenario.job.as_ref().is_some_and(|job| job.runs > 1),
+    }
+}
+
+/// How much of a step is kept for what is to be written; an error if something needs a step that is not there.
+fn keep(wanted: &[(Artefact, Target)], scenario: &Scenario) -> Result<Keep> {
+    let is_of_step = |artefact: Artefact| {
+        let of_step = [Artefact::Events, Artefact::Memory, Artefact::Trace];
+        of_step.contains(&artefact) || artefact.draws_step()
+    };
+    if !wanted.iter().any(|(artefact, _)| is_of_step(*artefact)) {
+        return Ok(Keep::Summary);
+    }
+    step_of(scenario)?;
+    Ok(Keep::Everything)
 }

@@ -1,0 +1,82 @@
+//! Writes what was asked for about a run; each picture is drawn once and encoded as often as it is wanted.
+
+use std::cell::OnceCell;
+use std::io::Write;
+
+use anyhow::{Context, Result};
+use pipestep_report::{
+    JobResult, Picture, ResultFile, StepResult, events, gantt, job_completion, job_losses, job_storage,
+    job_timeline, memory_curves, write_events, write_memory, write_trace,
+};
+
+use super::Everything;
+use super::artefact::{Artefact, Drawing};
+use crate::simulated::Simulated;
+use crate::simulated_job::SimulatedJob;
+
+/// A run with the pictures drawn so far.
+pub(super) struct Report<'a> {
+    name: &'a str,
+    simulated: &'a Everything,
+    drawn: [OnceCell<Picture>; Drawing::COUNT],
+}
+
+impl<'a> Report<'a> {
+    pub(super) fn new(name: &'a str, simulated: &'a Everything) -> Self {
+        Self { name, simulated, drawn: [const { OnceCell::new() }; Drawing::COUNT] }
+    }
+
+    pub(super) fn write(&self, artefact: Artefact, to: &mut dyn Write) -> Result<()> {
+        match artefact {
+            Artefact::Json => to.write_all(self.result().to_json().as_bytes())?,
+            Artefact::Events => {
+                let step = self.step()?;
+                write_events(&events(step.view().shape, step.record()?), to)?;
+            }
+            Artefact::Memory => write_memory(self.step()?.curves()?, to)?,
+            Artefact::Trace => {
+                let step = self.step()?;
+                write_trace(&step.view(), step.record()?, step.curves()?, to)?;
+            }
+            Artefact::Png(drawing) => to.write_all(&self.picture(drawing)?.to_png()?)?,
+            Artefact::Svg(drawing) => to.write_all(self.picture(drawing)?.to_svg()?.as_bytes())?,
+        }
+        Ok(())
+    }
+
+    pub(super) fn result(&self) -> ResultFile {
+        let mut file = ResultFile::new(self.name);
+        file.step = self.simulated.step.as_ref().map(|step| StepResult::new(&step.view()));
+        file.job = self.simulated.job.as_ref().map(|job| JobResult::new(&job.view()));
+        file
+    }
+
+    fn picture(&self, drawing: Drawing) -> Result<&Picture> {
+        let place = &self.drawn[drawing as usize];
+        if let Some(picture) = place.get() {
+            return Ok(picture);
+        }
+        let picture = self.draw(drawing)?;
+        Ok(place.get_or_init(|| picture))
+    }
+
+    fn draw(&self, drawing: Drawing) -> Result<Picture> {
+        let single = "internal error: a distribution was asked for of a single run";
+        Ok(match drawing {
+            Drawing::Gantt => gantt(&[(self.step()?.view(), self.step()?.record()?)]),
+            Drawing::Memory => memory_curves(&[(self.step()?.view(), self.step()?.curves()?)]),
+            Drawing::Job => job_timeline(&self.job()?.view()),
+            Drawing::Storage => job_storage(&self.job()?.view()),
+            Drawing::Completion => job_completion(&self.job()?.view()).context(single)?,
+            Drawing::Losses => job_losses(&self.job()?.view()).context(single)?,
+        })
+    }
+
+    fn step(&self) -> Result<&Simulated> {
+        self.simulated.step.as_ref().context("internal error: what a step has was asked for without one")
+    }
+
+    fn job(&self) -> Result<&SimulatedJob> {
+        self.simulated.job.as_ref().context("internal error: what a job has was asked for without one")
+    }
+}

@@ -1,0 +1,146 @@
+//! Curves over time with any number of points: a line while it can be followed, beyond that a band from the lowest
+//! to the highest value in each column, with the mean over its time as a line. No extreme is lost.
+
+use crate::axes::Frame;
+use crate::picture::Picture;
+use crate::theme::{Colour, PAPER, mixed};
+
+/// Width of a column of a band, in points.
+const COLUMN: f64 = 2.0;
+/// A curve with more points than this for each point of width is a band.
+const CROWDED: f64 = 0.8;
+
+/// Draws a curve through points by rising x, straight between them; returns whether it became a band.
+pub(crate) fn draw_curve(
+    picture: &mut Picture,
+    frame: &Frame,
+    points: &[(f64, f64)],
+    colour: Colour,
+) -> bool {
+    let [left, _, right, _] = frame.corners;
+    if points.len() as f64 <= (right - left) * CROWDED {
+        picture.path(points.iter().map(|&(x, y)| frame.at(x, y)).collect(), 1.75, colour);
+        return false;
+    }
+    let columns = columns(points, frame.x.ends, ((right - left) / COLUMN).ceil() as usize);
+    let width = (right - left) / columns.len() as f64;
+    let mut means = Vec::with_capacity(columns.len());
+    for (index, column) in columns.iter().enumerate() {
+        let x = left + width * index as f64;
+        let y = |value: f64| frame.at(0.0, value).1;
+        if let Some(Column { low, high, area, length }) = *column {
+            picture.fill([x, y(high), x + width, y(low)], mixed(colour, PAPER, 0.6));
+            let mean = if length > 0.0 { area / length } else { low };
+            means.push((x + width / 2.0, y(mean)));
+        }
+    }
+    picture.path(means, 1.75, colour);
+    true
+}
+
+/// What a curve does within one column.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Column {
+    low: f64,
+    high: f64,
+    area: f64,
+    length: f64,
+}
+
+impl Column {
+    fn take(column: &mut Option<Self>, (from, to): ((f64, f64), (f64, f64))) {
+        let length = (to.0 - from.0).max(0.0);
+        let area = length * f64::midpoint(from.1, to.1);
+        let (low, high) = (from.1.min(to.1), from.1.max(to.1));
+        *column = Some(match *column {
+            None => Self { low, high, area, length },
+            Some(old) => Self {
+                low: old.low.min(low),
+                high: old.high.max(high),
+                area: old.area + area,
+                length: old.length + length,
+            },
+        });
+    }
+}
+
+/// Cuts a curve at the borders of so many columns between two ends.
+fn columns(points: &[(f64, f64)], (from, to): (f64, f64), count: usize) -> Vec<Option<Column>> {
+    let count = count.max(1);
+    let width = (to - from) / count as f64;
+    let mut found = vec![None; count];
+    for ends in points.windows(2) {
+        let ((x0, y0), (x1, y1)) = (ends[0], ends[1]);
+        let at = |x: f64| if x1 > x0 { y0 + (y1 - y0) * (x - x0) / (x1 - x0) } else { y1 };
+        let column_of = |x: f64| (((x - from) / width) as usize).min(count - 1);
+        let (mut start, last) = ((x0, y0), column_of(x1));
+        for (column, place) in found.iter_mut().enumerate().take(last + 1).skip(column_of(x0)) {
+            let border = from + width * (column + 1) as f64;
+            let end = if column == last { (x1, y1) } else { (border, at(border)) };
+            Column::take(place, (start, end));
+            start = end;
+        }
+    }
+    found
+}
+
+/// The corners of a curve that starts at zero and stays level from each point to the next, up to `end`.
+pub(crate) fn stairs(levels: impl Iterator<Item = (f64, f64)>, end: f64) -> Vec<(f64, f64)> {
+    let mut corners = vec![(0.0, 0.0)];
+    let mut level = 0.0;
+    for (x, y) in levels {
+        corners.extend([(x, level), (x, y)]);
+        level = y;
+    }
+    corners.push((end, level));
+    corners
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::axes::Axis;
+    use crate::theme::INK;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_long_curve_is_a_band_of_bounded_size_that_keeps_its_extremes() {
+        let frame = Frame {
+            corners: [0.0, 0.0, 100.0, 50.0],
+            x: Axis::time("time", 0.0, 1e6),
+            y: Axis::bytes("held", 0.0, 100.0),
+        };
+        let mut points: Vec<(f64, f64)> = (0..=100_000).map(|i| (f64::from(i) * 10.0, 50.0)).collect();
+        (points[12_345].1, points[65_432].1) = (99.0, 1.0);
+        let mut picture = Picture::new(100, 50);
+        assert!(draw_curve(&mut picture, &frame, &points, INK));
+        assert!(picture.shapes().len() <= 51, "{}", picture.shapes().len());
+        let ys = picture.shapes().iter().filter_map(|shape| match shape {
+            crate::picture::Shape::Box { corners, .. } => Some((corners[1], corners[3])),
+            _ => None,
+        });
+        let (high, low) =
+            ys.fold((f64::MAX, 0.0_f64), |(high, low), (top, bottom)| (high.min(top), low.max(bottom)));
+        assert!((high - frame.at(0.0, 99.0).1).abs() < 1e-9 && (low - frame.at(0.0, 1.0).1).abs() < 1e-9);
+        assert!(!draw_curve(&mut picture, &frame, &points[..40], INK));
+    }
+
+    #[test]
+    fn stairs_go_on_to_the_end() {
+        let corners = stairs([(1.0, 5.0), (2.0, 3.0)].into_iter(), 9.0);
+        assert_eq!(corners, [(0.0, 0.0), (1.0, 0.0), (1.0, 5.0), (2.0, 5.0), (2.0, 3.0), (9.0, 3.0)]);
+    }
+
+    proptest! {
+        #[test]
+        fn columns_keep_the_area_under_a_curve(steps in proptest::collection::vec((0.0..30.0_f64, 0.0..10.0_f64), 1..40), count in 1_usize..20) {
+            let mut x = 0.0;
+            let points: Vec<(f64, f64)> = steps.iter().map(|&(step, y)| { x += step; (x, y) }).collect();
+            prop_assume!(x > 0.0);
+            let found = columns(&points, (0.0, x), count);
+            let area: f64 = found.iter().flatten().map(|column| column.area).sum();
+            let want: f64 = points.windows(2).map(|p| (p[1].0 - p[0].0) * f64::midpoint(p[0].1, p[1].1)).sum();
+            prop_assert!((area - want).abs() < 1e-6 * (want + 1.0), "{area} {want}");
+        }
+    }
+}

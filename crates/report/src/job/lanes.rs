@@ -1,0 +1,164 @@
+//! What a job was doing when, as the segments of a picture's row: the timeline with lost work told apart.
+
+use pipestep_job::{Activity, JobOutcome};
+
+use crate::lane::{Paint, Segment};
+use crate::theme::{Colour, PAPER, mixed};
+
+/// What a job does, as its picture tells it apart; in the order of the legend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Doing {
+    Training,
+    /// Training whose work a failure destroyed.
+    Lost,
+    Staging,
+    Waiting,
+    InputWait,
+    Rebalancing,
+    Detecting,
+    Down,
+    SpareWait,
+    Recovering,
+}
+
+impl Doing {
+    pub(super) const ALL: [Self; 10] = [
+        Self::Training,
+        Self::Lost,
+        Self::Staging,
+        Self::Waiting,
+        Self::InputWait,
+        Self::Rebalancing,
+        Self::Detecting,
+        Self::Down,
+        Self::SpareWait,
+        Self::Recovering,
+    ];
+
+    /// What the legend says.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Training => "training",
+            Self::Lost => "training, work lost",
+            Self::Staging => "paused for a save",
+            Self::Waiting => "waiting for a buffer",
+            Self::InputWait => "waiting for input",
+            Self::Rebalancing => "spreading work of slow ranks",
+            Self::Detecting => "failed, not noticed",
+            Self::Down => "down",
+            Self::SpareWait => "waiting for a machine",
+            Self::Recovering => "recovering",
+        }
+    }
+
+    pub(super) const fn paint(self) -> Paint {
+        const TRAINING: Colour = Colour(0x00, 0x72, 0xB2);
+        match self {
+            Self::Training => Paint::plain(TRAINING),
+            Self::Lost => Paint { fill: Colour(0xBF, 0xDC, 0xEC), hatch: Some(TRAINING) },
+            Self::Staging => Paint::plain(Colour(0xE6, 0x9F, 0x00)),
+            Self::Waiting => Paint::plain(Colour(0xF0, 0xE4, 0x42)),
+            Self::InputWait => Paint::plain(Colour(0xD5, 0x5E, 0x00)),
+            Self::Rebalancing => Paint::plain(Colour(0x8A, 0x3D, 0x00)),
+            Self::Detecting => Paint::plain(Colour(0xCC, 0x79, 0xA7)),
+            Self::Down => Paint::plain(Colour(0x44, 0x44, 0x44)),
+            Self::SpareWait => Paint::plain(Colour(0xAA, 0xAA, 0xAA)),
+            Self::Recovering => Paint::plain(Colour(0x00, 0x9E, 0x73)),
+        }
+    }
+
+    const fn of(activity: Activity) -> Self {
+        match activity {
+            Activity::Training => Self::Training,
+            Activity::Waiting => Self::Waiting,
+            Activity::Staging => Self::Staging,
+            Activity::Detecting => Self::Detecting,
+            Activity::Down => Self::Down,
+            Activity::SpareWait => Self::SpareWait,
+            Activity::Recovering => Self::Recovering,
+            Activity::Rebalancing => Self::Rebalancing,
+            Activity::InputWait => Self::InputWait,
+        }
+    }
+}
+
+/// The colour of a write in the background.
+pub(super) fn upload_paint() -> Paint {
+    Paint::plain(Colour(0x56, 0xB4, 0xE9))
+}
+
+/// The colour of a snapshot that waits in its buffer.
+pub(super) fn buffered_colour() -> Colour {
+    mixed(Colour(0x56, 0xB4, 0xE9), PAPER, 0.35)
+}
+
+/// The whole run, without gaps; `paint` is the place in [`Doing::ALL`].
+pub(super) fn doings(outcome: &JobOutcome) -> Vec<Segment> {
+    let lost = lost_intervals(outcome);
+    let mut found = Vec::with_capacity(outcome.timeline.len() + 2 * lost.len());
+    let mut next_lost = 0;
+    for span in &outcome.timeline {
+        let (from, to) = (span.interval.start.as_nanos(), span.interval.end.as_nanos());
+        let doing = Doing::of(span.activity);
+        if doing != Doing::Training {
+            push(&mut found, from, to, doing);
+            continue;
+        }
+        // Intervals of lost work come by time and do not overlap.
+        while lost.get(next_lost).is_some_and(|&(_, end)| end <= from) {
+            next_lost += 1;
+        }
+        let mut at = from;
+        for &(start, end) in lost[next_lost..].iter().take_while(|&&(start, _)| start < to) {
+            push(&mut found, at, start.max(at), Doing::Training);
+            push(&mut found, start.max(at), end.min(to), Doing::Lost);
+            at = end.clamp(at, to);
+        }
+        push(&mut found, at, to, Doing::Training);
+    }
+    found
+}
+
+fn push(found: &mut Vec<Segment>, from: u64, to: u64, doing: Doing) {
+    if to > from {
+        found.push(Segment { from, to, paint: doing as usize });
+    }
+}
+
+/// From the capture (or resume) that the job fell back behind to the failure, by time.
+fn lost_intervals(outcome: &JobOutcome) -> Vec<(u64, u64)> {
+    let failures = outcome.failures.iter().filter(|failure| failure.redo_useful.as_nanos() > 0);
+    let intervals = failures.map(|failure| {
+        let end = failure.at.as_nanos();
+        (end.saturating_sub(failure.redo_wall.as_nanos()), end)
+    });
+    intervals.collect()
+}
+
+/// Time in each of [`Doing::ALL`], in ns.
+pub(super) fn totals(segments: &[Segment]) -> [u64; Doing::ALL.len()] {
+    let mut totals = [0; Doing::ALL.len()];
+    for segment in segments {
+        totals[segment.paint] += segment.to - segment.from;
+    }
+    totals
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::testing::JobSample;
+
+    #[test]
+    fn lost_work_is_told_apart_and_nothing_is_left_out() {
+        let sample = JobSample::seed(7, &[50]);
+        let segments = doings(&sample.outcome);
+        let found = totals(&segments);
+        let at = |doing: Doing| found[doing as usize];
+        assert_eq!(found.iter().sum::<u64>(), sample.outcome.elapsed.as_nanos());
+        // 30 s on the clock from the capture at 20 s on, of which 1 s was spent on copies.
+        assert_eq!(at(Doing::Lost), 29_000_000_000);
+        assert_eq!(at(Doing::Staging), sample.outcome.pause_total.as_nanos());
+        assert!(segments.windows(2).all(|pair| pair[0].to == pair[1].from), "{segments:?}");
+    }
+}

@@ -1,0 +1,291 @@
+//! What `run` prints about a job: where its time went, what was saved and lost, formulas beside it, warnings.
+//!
+//! Every number is read off the simulated run; a line that comes from a formula is called `check`.
+
+use std::fmt::Write as _;
+
+use pipestep_engine::Duration;
+use pipestep_job::{
+    Backlog, Checkpoint, InputTotals, Mode, Reference, ReferenceUnit, RunsSummary, SaveTotals,
+    StragglerTotals, Trigger, Warning, Write, days,
+};
+
+use super::JobView;
+use super::text_tables::{LISTED, checkpoint_table, failure_table, runs_table, share_of_wall, time_table};
+use crate::table::{heading, lines, wrapped};
+use crate::units::{bytes_short, grouped, trimmed};
+
+/// What `run` prints about a job, at most 100 columns wide.
+pub fn job_text(view: &JobView) -> String {
+    let summary = view.summary();
+    let several = if summary.is_some() { "; run 0 of the runs below" } else { "" };
+    let mut text = heading(&[view.name, "\njob: ", &work_line(view), several]);
+    text += &lines(&time_table(view));
+    for (count, table, what) in [
+        (view.outcome.checkpoints.len(), checkpoint_table(view), "checkpoints"),
+        (view.outcome.failures.len(), failure_table(view), "failures"),
+    ] {
+        if count > 0 {
+            text.push('\n');
+            text += &lines(&table);
+        }
+        if count > LISTED {
+            let _ = writeln!(text, "{LISTED} of {} {what} shown; --json lists all", grouped(count as u64));
+        }
+    }
+    if let Some(summary) = &summary {
+        text.push('\n');
+        text += &lines(&runs_table(summary));
+    }
+    text.push('\n');
+    for (name, value) in summary_lines(view, summary.as_ref()) {
+        text += &wrapped(name, &value);
+    }
+    text
+}
+
+/// What there is to do.
+fn work_line(view: &JobView) -> String {
+    let mut parts = Vec::new();
+    if let (Some(steps), Some(step)) = (view.target.steps, view.target.step) {
+        let tokens = view
+            .target
+            .tokens
+            .map(|(tokens, each)| format!(" ({} tokens, {} a step)", grouped(tokens), grouped(each)));
+        parts.push(format!("{} steps of {step}{}", grouped(steps), tokens.unwrap_or_default()));
+    } else if let Some(work) = view.inputs.work {
+        parts.push(format!("{work} of useful work"));
+    }
+    if let Some(horizon) = view.inputs.horizon {
+        parts.push(format!("until {horizon} on the clock"));
+    }
+    parts.join(", ")
+}
+
+fn summary_lines(view: &JobView, summary: Option<&RunsSummary>) -> Vec<(&'static str, String)> {
+    let outcome = view.outcome;
+    let mut found = vec![("goodput", goodput(view, summary))];
+    found.extend(completion(view).map(|line| ("completion", line)));
+    if let Some(checkpoint) = &view.inputs.checkpoint {
+        found.push(("checkpoints", how_it_saves(checkpoint)));
+    }
+    if let Some(saves) = outcome.saves {
+        found.push(("saves", saves_line(view, &saves)));
+        found.extend(backlog_line(&saves).map(|line| ("backlog", line)));
+    }
+    found.extend(failures_line(view).map(|line| ("failures", line)));
+    found.extend(outcome.stragglers.as_ref().map(|totals| ("slow ranks", slow_ranks(totals))));
+    found.extend(outcome.input.as_ref().map(|totals| ("input", input_line(totals))));
+    found.extend(view.inputs.references().iter().map(|one| ("check", check_line(view, summary, one))));
+    found.extend(outcome.warnings.iter().map(|warning| ("warning", warning_line(view, warning))));
+    found
+}
+
+fn goodput(view: &JobView, summary: Option<&RunsSummary>) -> String {
+    let what = "of the wall time is useful (ETTR, for a job that never queues)";
+    match summary {
+        None => format!("{} {what}", share_of_wall(view.outcome.useful_fraction())),
+        Some(summary) => format!(
+            "{} ± {} {what}; mean of {} runs",
+            share_of_wall(summary.useful_fraction.mean),
+            share_of_wall(summary.useful_fraction.standard_error),
+            grouped(summary.runs as u64)
+        ),
+    }
+}
+
+/// When the work is done, for jobs that are long or counted in steps.
+fn completion(view: &JobView) -> Option<String> {
+    const DAY: f64 = 86_400e9;
+    let (elapsed, useful) = view.mean_times();
+    let set_aside = view.target.set_aside;
+    let matters = set_aside > Duration::ZERO || (view.target.steps.is_some() && elapsed > DAY / 2.0);
+    if !matters || !view.finishes() || useful <= 0.0 {
+        return None;
+    }
+    let end = days(Duration::from_nanos(elapsed.round() as u64), set_aside);
+    let aside = if set_aside > Duration::ZERO { format!(" + {set_aside} set aside") } else { String::new() };
+    Some(format!(
+        "after {end:.1} days: {:.2} days of useful work + {} for losses{aside}",
+        useful / DAY,
+        share_of_wall(elapsed / useful - 1.0)
+    ))
+}
+
+/// How the job saves, in words.
+fn how_it_saves(checkpoint: &Checkpoint) -> String {
+    let size = checkpoint.size.map_or(String::new(), |size| format!(" of {}", bytes_short(size)));
+    let every = Duration::from_nanos(checkpoint.requests.every.mean_nanos().round() as u64);
+    let counts = match checkpoint.requests.trigger {
+        Trigger::Wall => "on the clock",
+        Trigger::WallSinceResume => "on the clock since the start or resume",
+        Trigger::Work => "of useful work",
+    };
+    let write = match checkpoint.write {
+        Write::Rate(rate) => format!("written at {} GB/s", trimmed(rate.per_second_f64() / 1e9, 3)),
+        Write::Time(time) => {
+            format!("a write takes {}", Duration::from_nanos(time.mean_nanos().round() as u64))
+        }
+        Write::Storage => "written to the shared storage".to_owned(),
+    };
+    let how = match checkpoint.mode {
+        Mode::Sync => "training waits for the write".to_owned(),
+        Mode::Async { staging, backlog, .. } => format!(
+            "training pauses {staging} for the copy; {}",
+            match backlog {
+                Backlog::Block { buffers } =>
+                    format!("{}, training waits for a free one", buffers_of(buffers)),
+                Backlog::Queue => "as many buffers as it takes".to_owned(),
+                Backlog::Skip { buffers } =>
+                    format!("{}, with none free a save is skipped", buffers_of(buffers)),
+                Backlog::Replace { buffers } => {
+                    format!(
+                        "{}, with none free the newer snapshot replaces the waiting one",
+                        buffers_of(buffers)
+                    )
+                }
+            }
+        ),
+    };
+    let near = checkpoint
+        .near
+        .as_ref()
+        .map_or(String::new(), |near| format!("; one in {} goes to the far place", near.far_every));
+    let mean =
+        if matches!(checkpoint.requests.every, pipestep_job::Spread::Fixed(_)) { "" } else { " on average" };
+    format!("one{size} every {every} {counts}{mean}, {write}; {how}{near}")
+}
+
+fn buffers_of(count: u32) -> String {
+    if count == 1 { "1 buffer".to_owned() } else { format!("{count} buffers") }
+}
+
+fn saves_line(view: &JobView, saves: &SaveTotals) -> String {
+    let open = saves.captured.saturating_sub(saves.durable).saturating_sub(saves.lost);
+    let mut parts =
+        vec![format!("{} asked for, {} usable", grouped(saves.requested), grouped(saves.durable))];
+    for (count, what) in [
+        (saves.skipped, "skipped or replaced"),
+        (saves.lost, "lost to failures before they were"),
+        (open, "not usable at the end"),
+    ] {
+        if count > 0 {
+            parts.push(format!("{} {what}", grouped(count)));
+        }
+    }
+    let lag = (saves.durable > 0)
+        .then(|| Duration::from_nanos(saves.commit_lag.as_nanos() / saves.durable))
+        .map_or(String::new(), |lag| format!("; {lag} from capture to usable on average"));
+    format!("{}{lag}; training stood still for {}", parts.join(", "), view.outcome.pause_total)
+}
+
+fn backlog_line(saves: &SaveTotals) -> Option<String> {
+    let peak = saves.peak_bytes?;
+    let trend =
+        if saves.backlog_grows { "writes are asked for faster than they end" } else { "the writer keeps up" };
+    Some(format!("at most {} in buffers, at {}; {trend}", bytes_short(peak), saves.peak_at))
+}
+
+fn failures_line(view: &JobView) -> Option<String> {
+    let outcome = view.outcome;
+    let faults = &view.inputs.faults;
+    if faults.at.is_empty() && faults.sources.is_empty() && outcome.failures_counted == 0 {
+        return None;
+    }
+    let mut line = match outcome.failures_counted {
+        1 => "1 failure".to_owned(),
+        count => format!("{} failures", grouped(count)),
+    };
+    if outcome.failures_ignored > 0 {
+        let count = grouped(outcome.failures_ignored);
+        let _ = write!(line, ", {count} more while the job was down anyway");
+    }
+    if outcome.failures_counted > 1 {
+        let between = Duration::from_nanos(outcome.elapsed.as_nanos() / outcome.failures_counted);
+        let _ = write!(line, "; one every {between} on average");
+    }
+    let mut causes: Vec<_> = outcome.causes.iter().filter(|total| total.count > 0).collect();
+    if outcome.causes.len() > 1 && !causes.is_empty() {
+        causes.sort_by_key(|total| std::cmp::Reverse(total.count));
+        let most: Vec<String> =
+            causes.iter().take(4).map(|total| format!("{} {}", total.cause, grouped(total.count))).collect();
+        let _ = write!(line, "; most are {}", most.join(", "));
+    }
+    Some(line)
+}
+
+fn slow_ranks(totals: &StragglerTotals) -> String {
+    let mut parts = vec![format!("{} steps", grouped(totals.steps))];
+    for (count, what) in [
+        (totals.became_slow, "became slow"),
+        (totals.noticed, "noticed"),
+        (totals.false_alarms, "false alarms"),
+        (totals.evicted, "replaced"),
+        (totals.taken_out, "taken out"),
+        (totals.gradients_lost, "gradients lost"),
+        (totals.gradients_late, "gradients late"),
+    ] {
+        if count > 0 {
+            parts.push(format!("{} {what}", grouped(count)));
+        }
+    }
+    if totals.lateness_max > 0 {
+        parts.push(format!("the latest by {} steps", totals.lateness_max));
+    }
+    parts.join(", ")
+}
+
+fn input_line(totals: &InputTotals) -> String {
+    format!(
+        "{} of {} steps waited, the longest {}; {} items handed out, {} of them again",
+        grouped(totals.steps_waited),
+        grouped(totals.steps),
+        totals.longest_wait,
+        grouped(totals.handed_out),
+        grouped(totals.replayed)
+    )
+}
+
+/// A formula's value, with the simulated one where there is one to hold beside it.
+fn check_line(view: &JobView, summary: Option<&RunsSummary>, reference: &Reference) -> String {
+    let simulated =
+        summary.map_or_else(|| view.outcome.useful_fraction(), |summary| summary.useful_fraction.mean);
+    let name = match reference.name {
+        "young_interval" => "Young's best interval",
+        "daly_interval" => "Daly's best interval",
+        "exact_interval" => "exact best interval",
+        "first_order_useful_fraction" => "useful fraction, first order",
+        "exact_useful_fraction" => "useful fraction, exact",
+        "simple_rule_loss" => "loss, simple rule",
+        other => other,
+    };
+    let value = match reference.unit {
+        ReferenceUnit::Interval => {
+            let interval = view.inputs.checkpoint.as_ref().map_or(0.0, |one| one.requests.every.mean_nanos());
+            let interval = Duration::from_nanos(interval.round() as u64);
+            format!("{} s (here {interval})", trimmed(reference.value, 1))
+        }
+        ReferenceUnit::UsefulFraction => {
+            format!("{} (simulated {})", share_of_wall(reference.value), share_of_wall(simulated))
+        }
+        ReferenceUnit::Loss => {
+            format!("{} (simulated {})", share_of_wall(reference.value), share_of_wall(1.0 - simulated))
+        }
+    };
+    format!("{name}: {value}: {}", reference.note)
+}
+
+/// A warning, with what to do about it where the settings say.
+fn warning_line(view: &JobView, warning: &Warning) -> String {
+    let fixed_clock = view.inputs.checkpoint.as_ref().is_some_and(|checkpoint| {
+        matches!(checkpoint.requests.trigger, Trigger::Wall)
+            && matches!(checkpoint.mode, Mode::Async { backlog: Backlog::Block { .. }, .. })
+    });
+    match warning {
+        Warning::WriterTooSlow { .. } if fixed_clock => format!(
+            "{warning}; with `trigger = \"wall\"` and `backlog = \"block\"` training waits more and more: save \
+             less often, write faster, or skip"
+        ),
+        other => other.to_string(),
+    }
+}
