@@ -11,7 +11,7 @@ use crate::{PIPESTEP, root};
 fn commands_do_what_the_documentation_says() {
     let root = root();
     let place = tempfile::tempdir().expect("there is room for temporary files");
-    for (from, to) in [("scenarios", "scenarios"), ("tests/cli/bad", "bad")] {
+    for (from, to) in [("scenarios", "scenarios"), ("tests/cli/files", "files")] {
         copy(&root.join(from), &place.path().join(to));
     }
     std::env::set_current_dir(place.path()).expect("it was just made");
