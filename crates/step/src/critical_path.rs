@@ -28,7 +28,8 @@ pub enum Element {
     Message(usize),
     /// A rank's update; of several ranks that end it together, the first.
     Update(Rank),
-    /// A rank that was held back although everything was ready: only with policies that choose online.
+    /// A rank, or its message, that was held back although everything was ready: by a policy that chooses online, or
+    /// by the order in which messages are posted.
     Held(Rank),
 }
 
@@ -60,7 +61,7 @@ pub enum PathKind {
     Transfer,
     /// The update.
     Update,
-    /// Held back by a policy.
+    /// Held back by a policy, or by the order of posts.
     Held,
 }
 

@@ -6,21 +6,73 @@
 //! judgement of what waiting means.
 
 use pipestep_engine::{Interval, Time};
-use pipestep_schedule::{Kind, Op, Rank};
+use pipestep_schedule::{Kind, Op, Orders, Rank, Shape};
 
 use crate::{Inputs, Links, Record};
 
 /// No operation.
 const NONE: u32 = u32::MAX;
 
+/// Where the operations stand that make what others need.
+pub(crate) struct Makers {
+    micro_batches: usize,
+    forwards: Vec<u32>,
+    gradients: Vec<u32>,
+}
+
+impl Makers {
+    pub(crate) fn new(shape: &Shape, orders: &Orders) -> Self {
+        let none = vec![NONE; shape.stages() * shape.micro_batches()];
+        let mut makers =
+            Self { micro_batches: shape.micro_batches(), forwards: none.clone(), gradients: none };
+        for (place, &op) in (0..).zip(orders.all()) {
+            let slot = makers.slot(op);
+            match op.kind {
+                Kind::Forward => makers.forwards[slot] = place,
+                Kind::Backward | Kind::InputGradient => makers.gradients[slot] = place,
+                Kind::WeightGradient => {}
+            }
+        }
+        makers
+    }
+
+    const fn slot(&self, op: Op) -> usize {
+        op.stage.index() * self.micro_batches + op.micro_batch.index()
+    }
+
+    /// The place of a forward, or of the backward (`B` or `I`) of the same stage and micro-batch.
+    pub(crate) fn find(&self, op: Op) -> Option<usize> {
+        match op.kind {
+            Kind::Forward => found(self.forwards[self.slot(op)]),
+            _ => found(self.gradients[self.slot(op)]),
+        }
+    }
+
+    /// The operation of another stage whose result this one needs.
+    pub(crate) fn of(&self, shape: &Shape, op: Op) -> Option<usize> {
+        let stage = match op.kind {
+            Kind::Forward => shape.previous(op.stage)?,
+            Kind::Backward | Kind::InputGradient => shape.next(op.stage)?,
+            Kind::WeightGradient => return None,
+        };
+        self.find(Op { stage, ..op })
+    }
+
+    /// The operation of its own stage and micro-batch that must come before this one.
+    fn own(&self, op: Op) -> Option<usize> {
+        match op.kind {
+            Kind::Forward => None,
+            Kind::Backward | Kind::InputGradient => self.find(Op { kind: Kind::Forward, ..op }),
+            Kind::WeightGradient => self.find(Op { kind: Kind::Backward, ..op }),
+        }
+    }
+}
+
 /// A recorded step with its dependencies.
 pub(crate) struct Graph<'a> {
     pub(crate) inputs: &'a Inputs,
     pub(crate) record: &'a Record,
-    /// By place: the operation of another stage whose result it needs, or [`NONE`].
-    makers: Vec<u32>,
-    /// By place: the operation of its own stage and micro-batch that comes before it, or [`NONE`].
-    owns: Vec<u32>,
+    makers: Makers,
     /// All messages that take time on a serial link, by link and start.
     sendings: Vec<Sending>,
 }
@@ -35,35 +87,8 @@ struct Sending {
 
 impl<'a> Graph<'a> {
     pub(crate) fn new(inputs: &'a Inputs, record: &'a Record) -> Self {
-        let shape = inputs.shape();
-        let all = record.orders.all();
-        let slots = shape.stages() * shape.micro_batches();
-        let (mut forwards, mut gradients) = (vec![NONE; slots], vec![NONE; slots]);
-        let slot = |op: Op| op.stage.index() * shape.micro_batches() + op.micro_batch.index();
-        for (place, &op) in (0..).zip(all) {
-            match op.kind {
-                Kind::Forward => forwards[slot(op)] = place,
-                Kind::Backward | Kind::InputGradient => gradients[slot(op)] = place,
-                Kind::WeightGradient => {}
-            }
-        }
-        let maker = |&op: &Op| match op.kind {
-            Kind::Forward => {
-                shape.previous(op.stage).map_or(NONE, |stage| forwards[slot(Op { stage, ..op })])
-            }
-            Kind::Backward | Kind::InputGradient => {
-                shape.next(op.stage).map_or(NONE, |stage| gradients[slot(Op { stage, ..op })])
-            }
-            Kind::WeightGradient => NONE,
-        };
-        let own = |&op: &Op| match op.kind {
-            Kind::Forward => NONE,
-            Kind::Backward | Kind::InputGradient => forwards[slot(op)],
-            Kind::WeightGradient => gradients[slot(op)],
-        };
-        let makers = all.iter().map(maker).collect();
-        let owns = all.iter().map(own).collect();
-        let mut graph = Self { inputs, record, makers, owns, sendings: Vec::new() };
+        let makers = Makers::new(inputs.shape(), &record.orders);
+        let mut graph = Self { inputs, record, makers, sendings: Vec::new() };
         graph.sendings = graph.sendings();
         graph
     }
@@ -99,7 +124,7 @@ impl<'a> Graph<'a> {
 
     /// The operation of another stage whose result the one at `place` needs.
     pub(crate) fn maker(&self, place: usize) -> Option<usize> {
-        found(self.makers[place])
+        self.makers.of(self.inputs.shape(), self.op(place))
     }
 
     /// The same, if that result comes from another rank.
@@ -109,7 +134,7 @@ impl<'a> Graph<'a> {
 
     /// When all inputs of an operation were there: its own stage's and the other stage's.
     pub(crate) fn ready(&self, place: usize) -> Time {
-        let own = found(self.owns[place]).map_or(Time::ZERO, |own| self.record.ops.get(own).end);
+        let own = self.makers.own(self.op(place)).map_or(Time::ZERO, |own| self.record.ops.get(own).end);
         own.max(self.arrival(place))
     }
 

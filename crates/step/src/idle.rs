@@ -9,7 +9,8 @@
 //! * in between the rank waits for an input of its next operation, [`Cause::Activation`] or [`Cause::Gradient`],
 //!   as long as nothing else could run. From the instant on at which some operation further down its list has
 //!   all its inputs, it is idle because of the order: [`Cause::OrderList`]. With a policy that chooses online,
-//!   a forward that is ready and does not run is held back by the memory limit: [`Cause::MemoryLimit`].
+//!   a forward that is ready and does not run is held back by the memory limit: [`Cause::MemoryLimit`]. Where
+//!   lists say when messages are posted, what a late post holds up is [`Cause::PostOrder`], whatever else holds.
 //!
 //! The parts of all intervals of a rank add up to its idle time, to the nanosecond.
 
@@ -30,6 +31,8 @@ pub enum Cause {
     Gradient,
     /// Another operation is ready, but comes later in the rank's list than the one whose input is missing.
     OrderList,
+    /// What it waits for, or a send that it must see completed, is held up by when sends and receives are posted.
+    PostOrder,
     /// A forward is ready, but would exceed the memory limit of the policy that chooses online.
     MemoryLimit,
     /// It has run everything and could update, but must wait until the gradients of all ranks are ready.
@@ -45,11 +48,12 @@ pub const CAUSES: usize = Cause::ALL.len();
 
 impl Cause {
     /// All causes, in the order of their numbers.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::WarmUp,
         Self::Activation,
         Self::Gradient,
         Self::OrderList,
+        Self::PostOrder,
         Self::MemoryLimit,
         Self::UpdateBarrier,
         Self::Update,
@@ -63,6 +67,7 @@ impl Cause {
             Self::Activation => "activation",
             Self::Gradient => "gradient",
             Self::OrderList => "order_list",
+            Self::PostOrder => "post_order",
             Self::MemoryLimit => "memory_limit",
             Self::UpdateBarrier => "update_barrier",
             Self::Update => "update",
@@ -82,6 +87,9 @@ pub enum Delay {
     Making,
     /// It is made, but this other message has the link.
     LinkBusy(usize),
+    /// It is made and its link is free, but its send or its receive is not posted, or that of a message before it on
+    /// its channel is not: only in steps whose lists say when messages are posted.
+    NotPosted,
     /// It is on its way.
     Transfer,
 }
@@ -234,11 +242,34 @@ impl Walk<'_> {
         };
         let mut parts = Parts { list: Vec::new(), is_first };
         for (interval, delay) in self.delays(waits_for, gap) {
-            let (waiting, kept) = cut(interval, held.start);
+            let (on_time, late) = cut(interval, self.late_from(waits_for, delay));
+            let (waiting, kept) = cut(on_time, held.start);
             parts.push(waiting, missing, delay, None);
             parts.push(kept, held_by, delay, Some(others.1));
+            parts.push_of_posts(late, delay);
         }
         IdleInterval { rank: self.rank, interval: gap, next: Some(op), waits_for, parts: parts.list }
+    }
+
+    /// From when on an input is late only because of when messages are posted: when it would have arrived if its
+    /// message had never waited beside a free link.
+    fn late_from(&self, maker: Option<usize>, delay: Option<Delay>) -> Time {
+        let (Some(maker), Some(_)) = (maker, delay) else {
+            // Nothing is missing. What was given beforehand and does not run waits for a send to complete.
+            return if self.chosen == Chosen::Before { Time::ZERO } else { Time::MAX };
+        };
+        let record = self.graph.record;
+        let (made, sent) = (record.ops.get(maker).end, record.messages.get(maker));
+        let window = Interval { start: made, end: sent.start };
+        let mut late = window.length().as_nanos();
+        if late == 0 {
+            return Time::MAX;
+        }
+        for other in self.graph.on_link(maker, window) {
+            let other = record.messages.get(other);
+            late -= other.end.min(window.end).since(other.start.max(window.start)).as_nanos();
+        }
+        if late == 0 { Time::MAX } else { Time::from_nanos(sent.end.as_nanos() - late) }
     }
 
     /// Cuts a gap where what holds up the result of the operation at `maker` changes.
@@ -254,9 +285,11 @@ impl Walk<'_> {
         let window = Interval { start: pieces.from, end: sent.start };
         if window.start < window.end {
             for other in self.graph.on_link(maker, window) {
+                pieces.until(self.graph.record.messages.get(other).start, Some(Delay::NotPosted));
                 pieces.until(self.graph.record.messages.get(other).end, Some(Delay::LinkBusy(other)));
             }
         }
+        pieces.until(sent.start, Some(Delay::NotPosted));
         pieces.until(sent.end, Some(Delay::Transfer));
         pieces.until(gap.end, None);
         pieces.cut
@@ -335,11 +368,20 @@ struct Parts {
 }
 
 impl Parts {
+    /// What the order of posts holds up, before the first operation too.
+    fn push_of_posts(&mut self, interval: Interval, delay: Option<Delay>) {
+        self.add(interval, Cause::PostOrder, delay, None);
+    }
+
     fn push(&mut self, interval: Interval, cause: Cause, delay: Option<Delay>, ready: Option<usize>) {
+        let (cause, ready) = if self.is_first { (Cause::WarmUp, None) } else { (cause, ready) };
+        self.add(interval, cause, delay, ready);
+    }
+
+    fn add(&mut self, interval: Interval, cause: Cause, delay: Option<Delay>, ready: Option<usize>) {
         if interval.start == interval.end {
             return;
         }
-        let (cause, ready) = if self.is_first { (Cause::WarmUp, None) } else { (cause, ready) };
         match self.list.last_mut() {
             Some(last) if (last.cause, last.delay, last.ready) == (cause, delay, ready) => {
                 last.interval.end = interval.end;

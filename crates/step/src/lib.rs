@@ -20,6 +20,7 @@
 //!
 //! Deliberately absent: TOML, printing, where a duration comes from (that is `pipestep-model`'s).
 
+mod comms;
 mod costs;
 mod critical_path;
 mod dataflow;
@@ -39,6 +40,7 @@ mod times;
 mod whatif;
 mod world;
 
+pub use comms::{Posts, makespan_of_comms, simulate_comms};
 pub use costs::{Costs, Held, Message, RankCost, StageCost, round_half_even};
 pub use critical_path::{CriticalPath, Element, PathKind, PathStep};
 pub use dataflow::{Dataflow, FifoStep};
@@ -50,4 +52,4 @@ pub use log::{MessageLog, MessageSink, Sent};
 pub use memory::{memory, memory_reusing};
 pub use outcome::{ACCOUNTS, Account, Bubble, MemoryCurve, Messages, RankOutcome, Record, Summary, Times};
 pub use simulate::{Outcome, simulate, summary};
-pub use whatif::{Faster, WhatIf, WhatIfError, balanced, makespan, what_if, with_faster};
+pub use whatif::{Faster, WhatIf, WhatIfError, balanced, makespan, what_if, what_if_by, with_faster};

@@ -36,12 +36,24 @@ pub fn simulate(inputs: &Inputs, plan: Plan) -> Result<Outcome, StepError> {
             (times, orders, ops, messages)
         }
     };
-    let read: Vec<(Peak<ACCOUNTS>, MemoryCurve)> = memory(inputs, &orders, &ops, &messages)?;
-    let (peaks, curves) = read.into_iter().unzip();
     let zero_transfer = zero_transfer_makespan(inputs, &orders)?;
+    finish(inputs, &times, orders, ops, &messages, zero_transfer)
+}
+
+/// Reads the memory of a step that has run off its record, and sums it up.
+pub(crate) fn finish(
+    inputs: &Inputs,
+    times: &Times,
+    orders: Orders,
+    ops: Timeline,
+    messages: &MessageLog,
+    zero_transfer_makespan: Time,
+) -> Result<Outcome, StepError> {
+    let read: Vec<(Peak<ACCOUNTS>, MemoryCurve)> = memory(inputs, &orders, &ops, messages)?;
+    let (peaks, curves) = read.into_iter().unzip();
     let messages = messages.by_place(orders.all().len());
     let record = Record { orders, ops, messages, updates: times.updates.clone() };
-    Ok(Outcome { summary: summarize(inputs, &times, peaks, zero_transfer), record, curves })
+    Ok(Outcome { summary: summarize(inputs, times, peaks, zero_transfer_makespan), record, curves })
 }
 
 /// The summary of a step by the shortest way: the clock-free pass where it is exact, the event engine otherwise.

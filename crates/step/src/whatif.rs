@@ -50,17 +50,29 @@ pub enum WhatIfError {
 /// # Errors
 /// [`WhatIfError`] if the orders are not right for the step.
 pub fn what_if(inputs: &Inputs, orders: &Orders, percent: u8) -> Result<WhatIf, WhatIfError> {
+    what_if_by(inputs, percent, |inputs| makespan(inputs, orders))
+}
+
+/// The same for steps that are run in another way, which `makespan` knows.
+///
+/// # Errors
+/// As for [`what_if`].
+pub fn what_if_by(
+    inputs: &Inputs,
+    percent: u8,
+    makespan: impl Fn(&Inputs) -> Result<Time, StepError>,
+) -> Result<WhatIf, WhatIfError> {
     let shape = inputs.shape();
     let mut faster = Vec::with_capacity(shape.ranks());
     for rank in (0..shape.ranks() as u16).map(Rank) {
         let stage = slowest_stage(inputs, rank);
         let changed =
             stage.map_or_else(|| Ok(inputs.clone()), |stage| with_faster(inputs, stage, percent))?;
-        faster.push(Faster { rank, stage, makespan: makespan(&changed, orders)? });
+        faster.push(Faster { rank, stage, makespan: makespan(&changed)? });
     }
     Ok(WhatIf {
-        free_transfers: makespan(&inputs.with_free_transfers(), orders)?,
-        balanced: makespan(&balanced(inputs)?, orders)?,
+        free_transfers: makespan(&inputs.with_free_transfers())?,
+        balanced: makespan(&balanced(inputs)?)?,
         percent,
         faster,
     })

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot build its case has failed")]
 
 mod cases;
+mod comms;
 mod explain;
 mod headline;
 mod properties;
