@@ -1,6 +1,6 @@
 """Runs one training step of each schedule file in PyTorch, one loopback process for each of its rows.
 
-A file in PyTorch's CSV format is loaded by `_PipelineScheduleRuntime._load_csv` and run on a small model, cut into
+A file in PyTorch's CSV format, with or without communication, is loaded by `_PipelineScheduleRuntime._load_csv` and run on a small model, cut into
 as many stages as the file names. For each file a line of JSON says
 
 * `gradient_error`: the largest difference of a gradient to that of a plain step without a pipeline, as a share of
@@ -9,7 +9,7 @@ as many stages as the file names. For each file a line of JSON says
 * `seconds`: with `--sleep-ms`, the lengths of `--repeat` steps in which each F, I and W sleeps that long (so a B
   twice as long), from the first start on any rank to the last end on any rank.
 
-    python3 step.py [--sleep-ms 50] [--repeat 5] [--format compute_comms] FILE...
+    python3 step.py [--sleep-ms 50] [--repeat 5] FILE...
 
 Needs PyTorch 2.15. Deliberately absent: simulated times, and any verdict; the caller compares.
 """
@@ -75,15 +75,17 @@ def squared_error(output, target):
 
 
 class File:
-    """A schedule file as a list of cells a rank; communication left out, overlapped pairs in their two parts."""
+    """A schedule file: its format, and each rank's operations, overlapped pairs as their two parts."""
 
     ACTION = re.compile(r"(\d+)([FBIW])(\d+)")
 
     def __init__(self, path):
         self.path = path
         with open(path, newline="") as text:
-            rows = [[part for cell in row for part in re.split(r"[(;)]", cell)] for row in csv.reader(text)]
+            rows = [[part for cell in row for part in re.split(r"[(;)]", cell) if part] for row in csv.reader(text)]
         self.order = [[part for part in row if self.ACTION.fullmatch(part)] for row in rows]
+        others = {part for row in rows for part in row if not self.ACTION.fullmatch(part)}
+        self.form = "compute_comms" if others - {"OVERLAP_F_B"} else "compute_only"
         actions = [self.ACTION.fullmatch(part).groups() for row in self.order for part in row]
         self.ranks = len(self.order)
         self.stages = 1 + max(int(stage) for stage, _, _ in actions)
@@ -135,7 +137,7 @@ def recorded(stage, order):
 class Rank:
     """What one process holds of a file's pipeline."""
 
-    def __init__(self, file, rank, form):
+    def __init__(self, file, rank):
         self.file, self.order = file, []
         self.indices = file.stages_of(rank)
         passed = torch.empty(ROWS, WIDTH, dtype=torch.float64, requires_grad=True)
@@ -150,7 +152,7 @@ class Rank:
         ]
         self.models = [stage.submod for stage in stages]
         self.schedule = _PipelineScheduleRuntime(stages, file.micro_batches, loss_fn=squared_error)
-        self.schedule._load_csv(file.path, format=form)
+        self.schedule._load_csv(file.path, format=file.form)
 
     def step(self):
         """Runs one step; returns when it began and when it ended here."""
@@ -185,7 +187,7 @@ def gathered(value):
 def run(file, rank, options):
     """Runs a file's steps on this rank; the whole report, on every rank."""
     global nap
-    mine = Rank(file, rank, options.format)
+    mine = Rank(file, rank)
     nap = 0.0
     mine.step()
     errors = gathered(mine.gradient_error(plain_gradients(file)))
@@ -245,7 +247,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sleep-ms", type=float, default=0, help="how long each F, I and W sleeps in timed steps")
     parser.add_argument("--repeat", type=int, default=5, help="timed steps of each file")
-    parser.add_argument("--format", choices=["compute_only", "compute_comms"], default="compute_only")
     parser.add_argument("files", nargs="+", metavar="FILE")
     options = parser.parse_args()
     files = [File(path) for path in options.files]
