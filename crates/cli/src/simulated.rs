@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use pipestep_report::{Labels, StepView};
-use pipestep_scenario::{Scenario, StepScenario};
+use pipestep_scenario::{OrderSource, Scenario, StepScenario};
 use pipestep_schedule::{Plan, Shape};
 use pipestep_step::{MemoryCurve, Record, Summary};
 
@@ -35,9 +35,14 @@ impl Simulated {
         let step = step_of(scenario)?;
         room::check(step.inputs.shape(), keep)?;
         let plan = plan_of(scenario, step)?;
-        let (summary, recorded) = match keep {
-            Keep::Summary => (pipestep_step::summary(&step.inputs, plan)?, None),
-            Keep::Everything => {
+        let (summary, recorded) = match (&step.order, keep) {
+            // A file that says when messages are posted runs as it stands.
+            (OrderSource::File { orders, comms: Some(comms), .. }, _) => {
+                let (outcome, _) = pipestep_step::simulate_comms(&step.inputs, orders, comms)?;
+                (outcome.summary, Some((outcome.record, outcome.curves)))
+            }
+            (_, Keep::Summary) => (pipestep_step::summary(&step.inputs, plan)?, None),
+            (_, Keep::Everything) => {
                 let outcome = pipestep_step::simulate(&step.inputs, plan)?;
                 (outcome.summary, Some((outcome.record, outcome.curves)))
             }

@@ -10,7 +10,7 @@ mod words;
 
 use pipestep_engine::{Duration, Time};
 use pipestep_schedule::{Kind, Rank, Shape};
-use pipestep_step::{CriticalPath, Element, IdleInterval, PathKind, Record, WhatIf};
+use pipestep_step::{CriticalPath, Element, IdleInterval, PathKind, Posts, Record, WhatIf};
 
 pub use result::ExplainResult;
 pub use text::{explain_text, idle_text};
@@ -32,8 +32,19 @@ pub struct Explanation<'a> {
     pub what_if: &'a WhatIf,
     /// The step with other numbers of micro-batches.
     pub micro_batches: &'a [OtherMicroBatches],
+    /// When messages were posted, in a step whose lists say when.
+    pub posts: Option<PostsView<'a>>,
     /// The same step under a schedule to compare it with.
     pub against: Option<&'a Against>,
+}
+
+/// A step whose lists say when sends and receives are posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PostsView<'a> {
+    /// When each message was posted.
+    pub posts: &'a Posts,
+    /// The makespan of the same orders if messages needed no posts.
+    pub makespan_without: Time,
 }
 
 /// The same step with another number of micro-batches.
@@ -157,6 +168,7 @@ pub(crate) mod tests {
                 path: &self.path,
                 what_if: &self.what_if,
                 micro_batches: &self.micro_batches,
+                posts: None,
                 against: self.against.as_ref(),
             }
         }

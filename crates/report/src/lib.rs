@@ -42,7 +42,8 @@ pub use chart::AxisSpec;
 pub use csv::{write_events, write_memory};
 pub use events::{Event, EventKind, events};
 pub use explain::{
-    Against, ExplainResult, Explanation, OtherMicroBatches, explain_text, idle_text, path_events, transfers_on_path,
+    Against, ExplainResult, Explanation, OtherMicroBatches, PostsView, explain_text, idle_text, path_events,
+    transfers_on_path,
 };
 pub use gantt::{GanttPanel, gantt, gantt_with_path};
 pub use heat_map::{Best, HeatMap, heat_map};

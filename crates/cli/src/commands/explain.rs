@@ -3,14 +3,16 @@
 use std::io::Write;
 
 use anyhow::{Context, Result, bail};
+use pipestep_engine::Time;
 use pipestep_report::{
-    Against, ExplainResult, Explanation, Labels, OtherMicroBatches, Picture, ResultFile, StepResult,
-    StepView, explain_text, gantt_with_path, idle_text, path_events, transfers_on_path,
+    Against, ExplainResult, Explanation, Labels, OtherMicroBatches, Picture, PostsView, ResultFile,
+    StepResult, StepView, explain_text, gantt_with_path, idle_text, path_events, transfers_on_path,
 };
-use pipestep_scenario::{Override, Scenario};
+use pipestep_scenario::{OrderSource, Override, Scenario};
 use pipestep_schedule::{Plan, Rank};
 use pipestep_step::{
-    Chosen, CriticalPath, IdleInterval, Inputs, Outcome, WhatIf, idle_intervals, simulate, what_if,
+    Chosen, CriticalPath, IdleInterval, Inputs, Outcome, Posts, WhatIf, idle_intervals, makespan,
+    makespan_of_comms, simulate, simulate_comms, what_if_by,
 };
 
 use crate::output::Target;
@@ -95,6 +97,7 @@ struct Explained<'a> {
     path: CriticalPath,
     what_if: WhatIf,
     micro_batches: Vec<OtherMicroBatches>,
+    posts: Option<(Posts, Time)>,
     against: Option<Against>,
 }
 
@@ -108,13 +111,26 @@ impl<'a> Explained<'a> {
             Plan::Fixed(_) => Chosen::Before,
             Plan::Online(_) => Chosen::Online,
         };
-        let outcome = simulate(inputs, plan)?;
+        let comms = match &step.order {
+            OrderSource::File { orders, comms: Some(comms), .. } => Some((orders, comms)),
+            _ => None,
+        };
+        let (outcome, posts) = match comms {
+            None => (simulate(inputs, plan)?, None),
+            Some((orders, comms)) => {
+                let (outcome, posts) = simulate_comms(inputs, orders, comms)?;
+                (outcome, Some((posts, makespan(inputs, orders)?)))
+            }
+        };
         let record = &outcome.record;
         let schedule = step.order.name().to_owned();
         Ok(Self {
             idle: idle_intervals(inputs, record, chosen),
             path: CriticalPath::new(inputs, record),
-            what_if: what_if(inputs, &record.orders, typed.faster)?,
+            what_if: what_if_by(inputs, typed.faster, |inputs| match comms {
+                None => makespan(inputs, &record.orders),
+                Some((orders, comms)) => makespan_of_comms(inputs, orders, comms),
+            })?,
             micro_batches: twice_the_micro_batches(typed, inputs).into_iter().collect(),
             against: against(typed, &schedule)?,
             labels: Labels {
@@ -122,6 +138,7 @@ impl<'a> Explained<'a> {
                 schedule,
                 budgets: step.budget.clone().unwrap_or_default(),
             },
+            posts,
             inputs,
             outcome,
         })
@@ -137,6 +154,10 @@ impl<'a> Explained<'a> {
             path: &self.path,
             what_if: &self.what_if,
             micro_batches: &self.micro_batches,
+            posts: self
+                .posts
+                .as_ref()
+                .map(|(posts, without)| PostsView { posts, makespan_without: *without }),
             against: self.against.as_ref(),
         }
     }

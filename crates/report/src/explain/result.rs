@@ -53,7 +53,7 @@ struct PartResult {
     start_ns: u64,
     end_ns: u64,
     cause: &'static str,
-    /// `maker_busy`, `maker_idle`, `making`, `link_busy`, `transfer`.
+    /// `maker_busy`, `maker_idle`, `making`, `link_busy`, `not_posted`, `transfer`.
     #[serde(skip_serializing_if = "Option::is_none")]
     delay: Option<&'static str>,
     /// What the maker's rank runs, or whose message has the link.
@@ -97,6 +97,9 @@ struct StepResult {
 struct WhatIfResult {
     free_transfers_ns: u64,
     balanced_ns: u64,
+    /// Where the lists say when messages are posted: if they needed no posts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    without_posts_ns: Option<u64>,
     faster_percent: u8,
     faster: Vec<FasterResult>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -172,6 +175,7 @@ fn part(all: &Explanation, part: &IdlePart) -> PartResult {
         Some(Delay::MakerIdle) => (Some("maker_idle"), None),
         Some(Delay::Making) => (Some("making"), None),
         Some(Delay::LinkBusy(place)) => (Some("link_busy"), Some(place)),
+        Some(Delay::NotPosted) => (Some("not_posted"), None),
         Some(Delay::Transfer) => (Some("transfer"), None),
     };
     PartResult {
@@ -236,6 +240,7 @@ fn what_if(all: &Explanation) -> WhatIfResult {
     WhatIfResult {
         free_transfers_ns: found.free_transfers.as_nanos(),
         balanced_ns: found.balanced.as_nanos(),
+        without_posts_ns: all.posts.map(|posts| posts.makespan_without.as_nanos()),
         faster_percent: found.percent,
         faster: faster.collect(),
         micro_batches: micro_batches.collect(),

@@ -39,7 +39,7 @@ pub fn explain_text(all: &Explanation) -> String {
         text += &micro_batches(all, other);
     }
     if let Some(against) = all.against {
-        text += &format!("\nAgainst {}\n", against.schedule);
+        let _ = writeln!(text, "\nAgainst {}", against.schedule);
         text += &wrapped(&difference(all, against));
     }
     text
@@ -101,6 +101,7 @@ fn short_name(cause: Cause) -> &'static str {
         Cause::Activation => "activation",
         Cause::Gradient => "gradient",
         Cause::OrderList => "order list",
+        Cause::PostOrder => "post order",
         Cause::MemoryLimit => "memory limit",
         Cause::UpdateBarrier => "update barrier",
         Cause::Update => "own update",
@@ -110,7 +111,7 @@ fn short_name(cause: Cause) -> &'static str {
 
 /// What held up the inputs that were waited for, all ranks together.
 fn held_up(all: &Explanation) -> String {
-    let mut sums = [0_u64; 5];
+    let mut sums = [0_u64; 6];
     let after_warm_up = all.idle.iter().flat_map(|one| &one.parts).filter(|part| part.cause != Cause::WarmUp);
     for part in after_warm_up {
         let kind = match part.delay {
@@ -118,7 +119,8 @@ fn held_up(all: &Explanation) -> String {
             Some(Delay::MakerIdle) => 1,
             Some(Delay::Making) => 2,
             Some(Delay::LinkBusy(_)) => 3,
-            Some(Delay::Transfer) => 4,
+            Some(Delay::NotPosted) => 4,
+            Some(Delay::Transfer) => 5,
             None => continue,
         };
         sums[kind] += part.interval.length().as_nanos();
@@ -128,6 +130,7 @@ fn held_up(all: &Explanation) -> String {
         "their maker's rank was idle itself",
         "they were being made",
         "their link was busy",
+        "they were not posted",
         "they were in transfer",
     ];
     let parts: Vec<String> = sums
@@ -304,7 +307,7 @@ fn helping(all: &Explanation) -> String {
     let mut table = new_table(&["change", "makespan", "gain", "share"]);
     let mut row = |change: String, changed: Time| {
         let (gain, share) = gain(makespan, changed);
-        table.add_row([change, time_exact(changed.since(Time::ZERO)), gain, share]);
+        table.add_row([change, changed.to_string(), gain, share]);
     };
     row("transfers take no time".to_owned(), all.what_if.free_transfers);
     row("the same work spread evenly over the stages".to_owned(), all.what_if.balanced);
@@ -312,6 +315,9 @@ fn helping(all: &Explanation) -> String {
     if faster.len() > RANKS_HELPING {
         faster.sort_by_key(|one| (one.makespan, one.rank));
         faster.truncate(RANKS_HELPING);
+    }
+    if let Some(posts) = all.posts {
+        row("messages need no posts".to_owned(), posts.makespan_without);
     }
     let percent = all.what_if.percent;
     for one in faster {
@@ -350,7 +356,7 @@ fn micro_batches(all: &Explanation, other: &super::OtherMicroBatches) -> String 
     let text = format!(
         "{} micro-batches take {}: {then} for each instead of {now}, bubble {} instead of {}",
         other.micro_batches,
-        since_zero(other.makespan),
+        other.makespan,
         percent(other.bubble),
         percent(summary.bubble().by_makespan)
     );

@@ -7,7 +7,6 @@ use pipestep_schedule::{Kind, Op};
 use pipestep_step::{Cause, Delay, IdleInterval, IdlePart};
 
 use super::{Against, Explanation, transfers_on_path};
-use crate::units::time_exact;
 
 /// One idle interval in one sentence, without the rank and the time: `waits for the activation of micro-batch 2
 /// from stage 2: made by rank 2 until 94 ms, in transfer 94-95 ms`.
@@ -24,9 +23,19 @@ pub(super) fn sentence(all: &Explanation, one: &IdleInterval) -> String {
             let _ = write!(text, "waits for the {}: ", message(op(all, maker)));
             text += &delays(all, one, maker);
         }
+        None if one.parts.iter().any(|part| part.cause == Cause::PostOrder) => {
+            let next = op(all, next);
+            let _ =
+                write!(text, "waits for a send to complete before {next}, since its receive is posted late");
+        }
         None => {
             let _ = write!(text, "has the inputs of {}", op(all, next));
         }
+    }
+    if let Some(maker) = one.waits_for
+        && one.parts.iter().any(|part| part.cause == Cause::PostOrder)
+    {
+        text += &posted_late(all, maker);
     }
     if let Some(held) = one.parts.iter().find(|part| part.ready.is_some()) {
         text += &held_back(all, one, held);
@@ -61,6 +70,16 @@ fn held_back(all: &Explanation, one: &IdleInterval, held: &IdlePart) -> String {
     }
 }
 
+/// Which post the message of the operation at `maker` waited for.
+fn posted_late(all: &Explanation, maker: usize) -> String {
+    let start = all.record.messages.get(maker).start;
+    match all.posts.map(|view| (view.posts.receives[maker], view.posts.sends[maker])) {
+        Some((receive, _)) if receive == start => format!("; its receive is posted only at {receive}"),
+        Some((_, send)) if send == start => format!("; its send is posted only at {send}"),
+        _ => "; a message before it on the same channel is posted late".to_owned(),
+    }
+}
+
 /// What the awaited result is held up by, one phase after the other.
 fn delays(all: &Explanation, one: &IdleInterval, maker: usize) -> String {
     let rank = all.view.shape.rank_of(op(all, maker).stage);
@@ -80,6 +99,10 @@ fn delays(all: &Explanation, one: &IdleInterval, maker: usize) -> String {
     let queued = of(|delay| matches!(delay, Delay::LinkBusy(_)));
     if !queued.is_empty() {
         phases.push(format!("{} until {}", on_link(all, &queued), end(&queued)));
+    }
+    let unposted = of(|delay| delay == Delay::NotPosted);
+    if !unposted.is_empty() {
+        phases.push(format!("not posted at both ends until {}", end(&unposted)));
     }
     if let (Some(first), Some(last)) = {
         let moving = of(|delay| delay == Delay::Transfer);
@@ -156,25 +179,23 @@ pub(super) fn difference(all: &Explanation, other: &Against) -> String {
     let summary = all.view.summary;
     let (mine, theirs) = (summary.makespan, other.makespan);
     let (my_free, their_free) = (summary.zero_transfer_makespan, other.free_transfers);
-    let mut text = format!("{} takes {}", other.schedule, since_zero(theirs));
-    text += &match compare(theirs, mine) {
-        None => ", just as long. ".to_owned(),
-        Some((word, by)) => format!(", {} {word}. ", time_exact(by)),
+    let mut text = format!("{} takes {theirs}", other.schedule);
+    let _ = match compare(theirs, mine) {
+        None => write!(text, ", just as long. "),
+        Some((word, by)) => write!(text, ", {by} {word}. "),
     };
     match compare(my_free, their_free) {
         None => {
-            let _ = write!(text, "With free transfers both take {}", since_zero(my_free));
+            let _ = write!(text, "With free transfers both take {my_free}");
             if mine != theirs {
                 text += ": the whole difference is exposed transfers";
             }
         }
         Some((word, by)) => {
-            let (mine, theirs) = (since_zero(my_free), since_zero(their_free));
             let _ = write!(
                 text,
-                "With free transfers this step takes {mine} and that one {theirs}: {} {word} for other reasons \
-                 than transfers",
-                time_exact(by)
+                "With free transfers this step takes {my_free} and that one {their_free}: {by} {word} for other \
+                 reasons than transfers"
             );
         }
     }
@@ -183,8 +204,8 @@ pub(super) fn difference(all: &Explanation, other: &Against) -> String {
         text,
         ". Exposed are {} here and {} there; the critical path crosses {messages} transfers ({time}) here and \
          {} ({}) there.",
-        time_exact(summary.makespan.since(my_free)),
-        time_exact(theirs.since(their_free)),
+        summary.makespan.since(my_free),
+        theirs.since(their_free),
         other.messages_on_path,
         other.transfers_on_path
     );
@@ -198,10 +219,6 @@ fn compare(first: Time, second: Time) -> Option<(&'static str, Duration)> {
         std::cmp::Ordering::Less => Some(("less", second.since(first))),
         std::cmp::Ordering::Greater => Some(("more", first.since(second))),
     }
-}
-
-fn since_zero(time: Time) -> String {
-    time_exact(time.since(Time::ZERO))
 }
 
 #[cfg(test)]
