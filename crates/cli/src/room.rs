@@ -19,26 +19,25 @@ const EVERYTHING: u64 = 1_000;
 /// # Errors
 /// What it needs, what there is, and what to do.
 pub(crate) fn check(shape: &Shape, keep: Keep) -> Result<()> {
+    check_against(shape, keep, free().unwrap_or(u64::MAX))
+}
+
+fn check_against(shape: &Shape, keep: Keep, free: u64) -> Result<()> {
     let pieces = shape.stages() as u64 * shape.micro_batches() as u64;
-    let needed = pieces.saturating_mul(match keep {
-        Keep::Summary => SUMMARY,
-        Keep::Everything => EVERYTHING,
-    });
-    match free() {
-        Some(free) if needed > free => {
-            let gigabytes = |bytes: u64| bytes as f64 / 1e9;
-            let advice = match keep {
-                Keep::Summary => "take fewer micro-batches",
-                Keep::Everything => "take fewer micro-batches, or only the table and `--json`",
-            };
-            bail!(
-                "{pieces} stages x micro-batches need about {:.1} GB of memory, and {:.1} GB are free; {advice}",
-                gigabytes(needed),
-                gigabytes(free)
-            )
-        }
-        _ => Ok(()),
+    let (each, advice) = match keep {
+        Keep::Summary => (SUMMARY, "take fewer micro-batches"),
+        Keep::Everything => (EVERYTHING, "take fewer micro-batches, or only the table and `--json`"),
+    };
+    let needed = pieces.saturating_mul(each);
+    if needed > free {
+        let gigabytes = |bytes: u64| bytes as f64 / 1e9;
+        bail!(
+            "{pieces} stages x micro-batches need about {:.1} GB of memory, and {:.1} GB are free; {advice}",
+            gigabytes(needed),
+            gigabytes(free)
+        );
     }
+    Ok(())
 }
 
 /// Bytes that can still be taken: what the machine has left, or the control group if that is less.
@@ -55,4 +54,32 @@ fn free() -> Option<u64> {
 
 fn number(text: &str) -> Option<u64> {
     text.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use pipestep_schedule::Placement;
+
+    use super::*;
+
+    #[test]
+    fn what_has_no_room_is_refused_with_numbers() {
+        let shape = Shape::new(4, 1, 30_000_000, Placement::Loop).unwrap();
+        let refused = |keep, free| check_against(&shape, keep, free).map_err(|error| error.to_string());
+        assert_eq!(refused(Keep::Summary, 22_000_000_000), Ok(()));
+        let expected = "120000000 stages x micro-batches need about 21.6 GB of memory, and 8.0 GB are free; \
+                        take fewer micro-batches";
+        assert_eq!(refused(Keep::Summary, 8_000_000_000), Err(expected.to_owned()));
+        assert!(
+            refused(Keep::Everything, 22_000_000_000)
+                .unwrap_err()
+                .ends_with("or only the table and `--json`")
+        );
+    }
+
+    #[test]
+    fn a_small_step_has_room_here() {
+        let shape = Shape::new(4, 1, 8, Placement::Loop).unwrap();
+        assert!(check(&shape, Keep::Everything).is_ok());
+    }
 }
