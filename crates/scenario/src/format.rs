@@ -10,6 +10,7 @@ pub(crate) mod input;
 pub(crate) mod job;
 pub(crate) mod rl;
 pub(crate) mod rl_around;
+pub(crate) mod search;
 pub(crate) mod spread;
 pub(crate) mod stragglers;
 
@@ -64,6 +65,8 @@ table! {
         input: input::Input = "",
         /// Rounds of RL post-training, alone or with the step as their update.
         rl: rl::Rl = "",
+        /// What `pipestep search` may try.
+        search: search::Search = "",
         /// Values to try, by dotted key, for `pipestep sweep`.
         sweep: WrittenSweep = "",
     }
@@ -140,11 +143,24 @@ table! {
 
 table! {
     /// Lengths, per micro-batch and rank, for all the layers of the rank.
-    Time requires [forward, backward] {
+    Time requires [] {
         /// One forward; one value or one a rank.
         forward: OneOrList<Duration> = r#""10 ms""#,
         /// One full backward; one value or one a rank.
         backward: OneOrList<Duration> = r#""20 ms""#,
+        /// Instead of `forward`: one forward through a layer; one value or one a layer of the model, so that
+        /// layers can be moved between stages.
+        layer_forward: OneOrList<Duration> = r#""1.1 ms""#,
+        /// Instead of `backward`: one full backward through a layer; one value or one a layer of the model.
+        layer_backward: OneOrList<Duration> = r#""2.2 ms""#,
+        /// With `layer_forward`: what the embedding adds to the first stage; nothing if left out.
+        embedding_forward: Duration = r#""0.1 ms""#,
+        /// What the embedding adds to the first stage's backward; nothing if left out.
+        embedding_backward: Duration = r#""0.2 ms""#,
+        /// What the output layer and the loss add to the last stage's forward; nothing if left out.
+        head_forward: Duration = r#""3 ms""#,
+        /// What they add to the last stage's backward; nothing if left out.
+        head_backward: Duration = r#""6 ms""#,
         /// The share of the backward that is the weight gradient where a schedule splits it: 0.5 or "1/3"; one
         /// half if left out; one value or one a rank.
         weight_gradient_fraction: OneOrList<Share> = "0.5",

@@ -9,6 +9,7 @@ mod config;
 mod held;
 mod jitter;
 mod job;
+mod layer_time;
 mod layers;
 mod memory;
 mod model;
@@ -57,6 +58,7 @@ pub(crate) fn lower_step(
         let problem = Diagnostic::new(span, "a step needs `[time]`: how long its operations are");
         problems.push(problem.help("write\n\n[time]\nforward = \"10 ms\"\nbackward = \"20 ms\""));
     }
+    let lengths = layer_time::check(file, problems);
     let planned = planned.ok()?;
     let shape = &planned.shape;
     let of_model = model.as_ref().map(|model| model.as_ref().map(|(model, _)| model.model.layers));
@@ -69,8 +71,8 @@ pub(crate) fn lower_step(
     let stretch = stretch::lower(file, shape, models, problems);
     let jitter = jitter::lower(file, shape, files, problems);
     let stretch = stretch.as_ref();
-    let times = stretch
-        .map_err(|&Broken| Broken)
+    let times = lengths
+        .and(stretch.map_err(|&Broken| Broken))
         .and_then(|stretch| time::lower(file, shape, &usable, stretch, problems));
     let messages = stretch
         .map_err(|&Broken| Broken)
@@ -81,6 +83,7 @@ pub(crate) fn lower_step(
     let rules = time::lower_rules(file);
 
     let (split, times, memory, rules) = (split.ok()?, times.ok()?, memory.ok()?, rules.ok()?);
+    let layer_costs = times.layer_costs.clone();
     let mut costs = costs(shape, times, &messages.ok()?, &memory, rules.setup);
     costs.micro_batch_scale = scale.ok()?;
     let mut inputs = match Inputs::new(planned.shape, costs) {
@@ -99,6 +102,7 @@ pub(crate) fn lower_step(
         budget: limits.budget,
         limit: limits.limit,
         layers: split.layers,
+        layer_costs,
         data_parallel: batch::data_parallel(file).ok()?,
         jitter: jitter.ok()?,
         efficiency: stretch.ok()?.efficiency.clone(),

@@ -12,6 +12,7 @@ use crate::lower::{Fit, lower_job, lower_model, lower_rl, lower_step};
 use crate::overrides::{Override, apply};
 use crate::read::{FromItem, Key, Place, Problems};
 use crate::rl::RlScenario;
+use crate::search::SearchSpace;
 use crate::step::StepScenario;
 use crate::sweep::Sweep;
 use crate::tree::{Item, Node, Table, parse_document};
@@ -34,6 +35,8 @@ pub struct Scenario {
     pub rl: Option<RlScenario>,
     /// What the file wants varied; no axes if nothing.
     pub sweep: Sweep,
+    /// What a search may try.
+    pub search: SearchSpace,
     sources: Sources,
 }
 
@@ -87,6 +90,7 @@ pub fn parse(
             job: parts.job,
             rl: parts.rl,
             sweep: parts.sweep,
+            search: parts.search,
             sources,
         }),
         _ => Err(Diagnostics::new(sources, problems)),
@@ -100,6 +104,7 @@ struct Parts {
     job: Option<JobScenario>,
     rl: Option<RlScenario>,
     sweep: Sweep,
+    search: SearchSpace,
 }
 
 /// All of [`parse`]; on `None`, `problems` says why.
@@ -153,6 +158,7 @@ fn read(
         job: job.ok()?,
         rl: rl.ok()?,
         sweep: sweep.unwrap_or_default(),
+        search: file.search.get().map(SearchSpace::new).unwrap_or_default(),
     })
 }
 
@@ -164,8 +170,14 @@ fn check_parts(file: &File, problems: &mut Problems) -> Option<()> {
         problems.push(Diagnostic::new(Span::FILE, message).help(MINIMAL));
         return None;
     }
-    let of_step =
-        [("time", file.time.span()), ("transfer", file.transfer.span()), ("memory", file.memory.span())];
+    let of_step = [
+        ("time", file.time.span()),
+        ("transfer", file.transfer.span()),
+        ("memory", file.memory.span()),
+        ("search", file.search.span()),
+        ("jitter", file.jitter.span()),
+        ("efficiency", file.efficiency.span()),
+    ];
     let of_job = [
         ("checkpoint", file.checkpoint.span()),
         ("storage", file.storage.span()),

@@ -22,6 +22,8 @@ pub struct StepScenario {
     pub limit: Option<Vec<Bytes>>,
     /// Layers of each stage, where they are known.
     pub layers: Option<Vec<u64>>,
+    /// What each layer takes, where lengths are given by layer; for balancing stages.
+    pub layer_costs: Option<LayerCosts>,
     /// Tokens in one micro-batch, where a model is given.
     pub tokens_per_micro_batch: Option<u64>,
     /// Data-parallel copies of the pipeline, each with its own micro-batches.
@@ -32,6 +34,17 @@ pub struct StepScenario {
     pub efficiency: Option<Efficiency>,
     /// Where the order is named, for refusals.
     pub(crate) order_span: Span,
+}
+
+/// Forward and backward of one micro-batch together, in ns, layer by layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LayerCosts {
+    /// Of each layer.
+    pub layers: Vec<u64>,
+    /// What the embedding adds before the first.
+    pub embedding: u64,
+    /// What the output layer and the loss add behind the last.
+    pub head: u64,
 }
 
 /// What orders the operations of a step.

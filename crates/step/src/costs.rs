@@ -48,7 +48,7 @@ pub struct Held {
     pub gradients: Bytes,
     /// Optimizer state.
     pub optimizer: Bytes,
-    /// Communication buckets.
+    /// Communication buckets, and buffers of checkpoints on the device.
     pub buckets: Bytes,
 }
 

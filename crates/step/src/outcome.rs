@@ -20,7 +20,7 @@ pub enum Account {
     Gradients,
     /// Optimizer state, for the whole step.
     Optimizer,
-    /// Communication buckets, for the whole step.
+    /// Communication buckets and buffers of checkpoints on the device, for the whole step.
     Buckets,
 }
 

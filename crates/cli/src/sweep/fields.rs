@@ -232,7 +232,8 @@ mod tests {
 
     #[test]
     fn header_and_rows_have_the_same_columns() {
-        let axes = ["pipeline.ranks=1", "pipeline.chunks=1"].map(|text| Axis::vary(text).expect("it is right"));
+        let axes =
+            ["pipeline.ranks=1", "pipeline.chunks=1"].map(|text| Axis::vary(text).expect("it is right"));
         let space = Space::new(&Sweep { axes: axes.into() }, &[], &[]).expect("two keys");
         let header = header(&space).expect("plain");
         let row = row(0, &["1", "2"], Ok(fields())).expect("plain");

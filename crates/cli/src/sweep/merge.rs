@@ -33,7 +33,10 @@ pub(crate) fn merge(shards: &[PathBuf], to: &Path, if_begun: Begun) -> Result<Ma
         let of = readers.len() as u64;
         let (reader, _) = &mut readers[(point % of) as usize];
         let mut line = String::new();
-        reader.lines.read_line(&mut line).with_context(|| format!("cannot read `{}`", reader.path.display()))?;
+        reader
+            .lines
+            .read_line(&mut line)
+            .with_context(|| format!("cannot read `{}`", reader.path.display()))?;
         if !line.ends_with('\n') || point_of(line.as_bytes()) != Some(point) {
             bail!("`{}` has no row of point {point}: is that shard done?", reader.path.display());
         }
@@ -59,7 +62,12 @@ fn readers(shards: &[PathBuf], manifests: &[Manifest], whole: &Manifest) -> Resu
         whole.check_same_sweep(manifest, directory)?;
         let shard = manifest.shard()?;
         if shard.of != of || by_index.iter().any(|(index, ..)| *index == shard.index) {
-            bail!("`{}` is shard {}/{}, which does not go with the others", directory.display(), shard.index, shard.of);
+            bail!(
+                "`{}` is shard {}/{}, which does not go with the others",
+                directory.display(),
+                shard.index,
+                shard.of
+            );
         }
         let path = directory.join(RESULTS);
         let cannot = || format!("cannot read `{}`", path.display());

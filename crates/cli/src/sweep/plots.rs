@@ -199,8 +199,7 @@ fn formulas(series: &[Series]) -> Vec<Line> {
 /// The budget, where there is one and the same for all.
 fn budget(series: &[Series]) -> Option<Line> {
     let all = series.iter().flat_map(|series| &series.points);
-    let mut points: Vec<(f64, u64)> =
-        all.filter_map(|(x, found)| Some((*x, found.budget_bytes?))).collect();
+    let mut points: Vec<(f64, u64)> = all.filter_map(|(x, found)| Some((*x, found.budget_bytes?))).collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     points.dedup();
     let one_for_each = points.windows(2).all(|pair| pair[0].0 < pair[1].0);
@@ -250,7 +249,11 @@ fn text(manifest: &Manifest, shown: &Shown, directory: &Path) -> String {
     let among = match counts.with_budget {
         0 => "",
         _ => {
-            say(format!("{} of {} fit the budget", counts.with_budget - counts.too_large, counts.with_budget));
+            say(format!(
+                "{} of {} fit the budget",
+                counts.with_budget - counts.too_large,
+                counts.with_budget
+            ));
             " that fits"
         }
     };
@@ -259,19 +262,28 @@ fn text(manifest: &Manifest, shown: &Shown, directory: &Path) -> String {
         let makespan = Duration::from_nanos(best.found.makespan_ns);
         say(format!("shortest step{among}: {makespan} {}", shown_at(best)));
     }
-    if let Some((best, rate)) = shown.fastest.as_ref().and_then(|best| Some((best, best.found.tokens_per_second?))) {
+    if let Some((best, rate)) =
+        shown.fastest.as_ref().and_then(|best| Some((best, best.found.tokens_per_second?)))
+    {
         say(format!("most tokens per second{among}: {rate:.0} {}", shown_at(best)));
     }
     if let Some(best) = &shown.busiest {
-        say(format!("highest utilisation{among}: {:.1} % {}", 100.0 * best.found.utilisation, shown_at(best)));
+        say(format!(
+            "highest utilisation{among}: {:.1} % {}",
+            100.0 * best.found.utilisation,
+            shown_at(best)
+        ));
     }
     if let Some(best) = &shown.smallest {
         say(format!("lowest peak{among}: {} {}", Bytes::new(best.found.peak_bytes), shown_at(best)));
     }
-    if let Some(key) = shown.along.map(|along| &shown.keys[along]).filter(|key| key.short() == "micro_batches") {
+    if let Some(key) =
+        shown.along.map(|along| &shown.keys[along]).filter(|key| key.short() == "micro_batches")
+    {
         for series in &shown.series {
             if let Some((x, _)) = series.points.iter().find(|(_, found)| found.utilisation >= FULL) {
-                let others = if series.name.is_empty() { String::new() } else { format!(", {}", series.name) };
+                let others =
+                    if series.name.is_empty() { String::new() } else { format!(", {}", series.name) };
                 say(format!("utilisation reaches 90 % at {} {x}{others}", key.short()));
             }
         }

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use pipestep_engine::Time;
 use pipestep_scenario::{Diagnostic, Diagnostics, Override, Scenario, StepScenario};
 use pipestep_step::Summary;
@@ -16,7 +16,8 @@ use pipestep_step::Summary;
 use super::fields::{Fields, row};
 use super::manifest::fingerprint;
 use super::space::Space;
-use crate::load;
+use crate::simulated::Keep;
+use crate::{load, room};
 
 /// A scenario with a space of points.
 pub(crate) struct Points {
@@ -57,17 +58,28 @@ impl Points {
         pipestep_scenario::parse(&self.text, &self.name, &overrides, &|path| self.read(path))
     }
 
-    /// The line of a point.
+    /// The line of a point: what it came to, or why it is not legal.
+    ///
+    /// # Errors
+    /// This machine has no room for it, which says nothing about the point.
     pub(crate) fn row(&self, point: u64) -> Result<String> {
-        let outcome = self.simulate(point).map_err(|error| reason(&error));
-        row(point, &self.space.at(point), outcome)
+        let outcome = match self.scenario(point) {
+            Err(diagnostics) => Err(diagnostics.into()),
+            Ok(scenario) => match &scenario.step {
+                None => Err(anyhow!("it describes no step: it has no `[pipeline]`")),
+                Some(step) => {
+                    let room = room::check(step.inputs.shape(), Keep::Summary);
+                    room.with_context(|| format!("point {point}"))?;
+                    simulate(step)
+                }
+            },
+        };
+        row(point, &self.space.at(point), outcome.map_err(|error| reason(&error)))
     }
 
-    fn simulate(&self, point: u64) -> Result<Fields> {
-        let scenario = self.scenario(point)?;
-        let step = scenario.step.as_ref().context("it describes no step: it has no `[pipeline]`")?;
-        let summary = pipestep_step::summary(&step.inputs, step.plan()?)?;
-        Ok(fields(step, &summary))
+    /// How many files have been read so far.
+    pub(crate) fn count_files(&self) -> usize {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// The files that have been read so far, each with the fingerprint of its text; none for those that could
@@ -95,6 +107,11 @@ impl Points {
     }
 }
 
+fn simulate(step: &StepScenario) -> Result<Fields> {
+    let summary = pipestep_step::summary(&step.inputs, step.plan()?)?;
+    Ok(fields(step, &summary))
+}
+
 /// What a simulated step came to, as a row has it.
 fn fields(step: &StepScenario, summary: &Summary) -> Fields {
     let (shape, bubble) = (step.inputs.shape(), summary.bubble());
@@ -117,14 +134,14 @@ fn fields(step: &StepScenario, summary: &Summary) -> Fields {
     }
 }
 
-/// The tokens of one step, where a model says how many a micro-batch has.
+/// The tokens of one step, all copies of the pipeline together, where a model says how many a micro-batch has.
 fn tokens(step: &StepScenario) -> Option<f64> {
     let scale = &step.inputs.costs().micro_batch_scale;
     let sizes: f64 = match scale.as_slice() {
         [] => step.inputs.shape().micro_batches() as f64,
         scale => scale.iter().map(|&(numerator, denominator)| numerator as f64 / denominator as f64).sum(),
     };
-    Some(step.tokens_per_micro_batch? as f64 * sizes)
+    Some(step.tokens_per_micro_batch? as f64 * sizes * f64::from(step.data_parallel))
 }
 
 /// Why a point is not legal, without the place in the file.

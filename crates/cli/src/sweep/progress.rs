@@ -31,7 +31,9 @@ impl Progress {
         let bar = (!quiet && stderr().is_terminal()).then(|| {
             let bar = ProgressBar::with_draw_target(Some(count), ProgressDrawTarget::stderr());
             let style = "{bar:32} {human_pos} of {human_len} points, {per_sec:.0}, {eta} left";
-            bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar.set_style(
+                ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()),
+            );
             bar.set_position(finished);
             bar.reset_eta();
             bar

@@ -4,6 +4,7 @@
 //! which wait for their turn take the same memory however many points there are.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::mpsc;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
@@ -15,7 +16,6 @@ use super::points::Points;
 use super::progress::Progress;
 use super::space::Shard;
 use super::store::Store;
-use std::path::Path;
 
 /// How far ahead of the first unfinished point a thread may go.
 const WINDOW: u64 = 4_096;
@@ -53,10 +53,13 @@ pub(crate) fn run(
         }
         drop(sender);
         let mut keep = || -> Result<()> {
+            let mut files = 0;
             for (position, row) in &rows {
-                if manifest.add_files(points.files_read()) {
+                // What a row depends on is written down before the row.
+                if points.count_files() > files && manifest.add_files(points.files_read()) {
                     manifest.write(directory)?;
                 }
+                files = points.count_files();
                 store.add(position, row?)?;
                 queue.advance(store.written());
                 if progress.show(store.finished()) {

@@ -206,7 +206,10 @@ impl Gathering {
                 cells: vec![None; (kept(sizes[x], MOST_CELLS) * kept(sizes[y], MOST_CELLS)) as usize],
                 others: String::new(),
             }),
-            series: vec![Series { name: String::new(), points: Vec::new() }; all_series.min(MOST_LINES) as usize],
+            series: vec![
+                Series { name: String::new(), points: Vec::new() };
+                all_series.min(MOST_LINES) as usize
+            ],
             keys,
             along,
             all_series,
@@ -254,7 +257,8 @@ impl Gathering {
         let others = (0..places.len()).filter(|&key| key != along);
         let line = others.clone().fold(0, |line, key| line * self.sizes[key] + places[key]);
         let name = || names(&self.shown.keys, &row.values, others);
-        if let (Some(series), Some((x, _))) = (self.shown.series.get_mut(line as usize), number(&row.values[along]))
+        if let (Some(series), Some((x, _))) =
+            (self.shown.series.get_mut(line as usize), number(&row.values[along]))
         {
             if series.name.is_empty() {
                 series.name = name();
@@ -381,7 +385,10 @@ mod tests {
             .map(|series| (series.name.clone(), series.points.iter().map(|point| point.0).collect()))
             .collect();
         assert_eq!(lines, [("x".to_owned(), vec![2.0, 4.0, 8.0]), ("y".to_owned(), vec![4.0, 8.0])]);
-        assert_eq!(shown.counts, Counts { simulated: 5, refused: 1, reason: "no".into(), ..Counts::default() });
+        assert_eq!(
+            shown.counts,
+            Counts { simulated: 5, refused: 1, reason: "no".into(), ..Counts::default() }
+        );
         assert_eq!(shown.shortest.expect("there are points").at, "m 4, y");
         assert!(shown.grid.is_none());
     }
@@ -403,18 +410,25 @@ mod tests {
             }
         }
         let grid = gathered(keys, &rows).grid.expect("two numeric keys");
-        assert_eq!((grid.x.1, grid.y.1), (vec!["5".into(), "6".into(), "7".to_owned()], vec!["1".into(), "2".to_owned()]));
-        let cells: Vec<Option<u64>> = grid.cells.iter().map(|cell| cell.map(|found| found.makespan_ns)).collect();
+        assert_eq!(
+            (grid.x.1, grid.y.1),
+            (vec!["5".into(), "6".into(), "7".to_owned()], vec!["1".into(), "2".to_owned()])
+        );
+        let cells: Vec<Option<u64>> =
+            grid.cells.iter().map(|cell| cell.map(|found| found.makespan_ns)).collect();
         assert_eq!(cells, [Some(100), Some(102), Some(104), None, Some(108), Some(110)]);
         assert_eq!(grid.others, "x");
     }
 
     #[test]
     fn what_is_kept_does_not_grow_with_the_points() {
-        let keys = vec![key("a.m", 1 << 20, Some(Measure::Number)), key("a.n", 1 << 12, Some(Measure::Number))];
+        let keys =
+            vec![key("a.m", 1 << 20, Some(Measure::Number)), key("a.n", 1 << 12, Some(Measure::Number))];
         let gathering = Gathering::new(keys);
         assert_eq!(gathering.shown.series.len() as u64, MOST_LINES);
-        assert!(gathering.shown.grid.expect("two numeric keys").cells.len() as u64 <= MOST_CELLS * MOST_CELLS);
+        assert!(
+            gathering.shown.grid.expect("two numeric keys").cells.len() as u64 <= MOST_CELLS * MOST_CELLS
+        );
         assert!(kept(1 << 20, MOST_ON_A_LINE) <= MOST_ON_A_LINE);
         assert_eq!((step(7, 3), kept(7, 3), kept(3, 3)), (3, 3, 3));
     }

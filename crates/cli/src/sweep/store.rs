@@ -58,7 +58,9 @@ pub(crate) fn begun(directory: &Path, begun: Begun) -> Result<Option<Manifest>> 
     let shown = directory.display();
     match Manifest::read(directory)? {
         Some(_) if begun == Begun::Refuse => {
-            bail!("`{shown}` holds a sweep already: `--resume` goes on with it, or write to another directory")
+            bail!(
+                "`{shown}` holds a sweep already: `--resume` goes on with it, or write to another directory"
+            )
         }
         Some(manifest) => Ok(Some(manifest)),
         None if directory.join(RESULTS).exists() => {
@@ -286,7 +288,10 @@ mod tests {
                 fs::write(place.path().join(EARLY), &early[..cut_early]).expect("there is room");
                 let mut store = whole(place.path());
                 let there: Vec<u64> = (0..store.written()).chain(store.early()).collect();
-                for line in results[..cut_results].split_inclusive('\n').chain(early[..cut_early].split_inclusive('\n')) {
+                for line in results[..cut_results]
+                    .split_inclusive('\n')
+                    .chain(early[..cut_early].split_inclusive('\n'))
+                {
                     let kept = point_of(line.as_bytes()).is_none_or(|point| there.contains(&point));
                     assert!(kept || !line.ends_with('\n'), "{cut_results} {cut_early}: lost {line:?}");
                 }

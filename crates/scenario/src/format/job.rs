@@ -80,6 +80,9 @@ table! {
         buffers: Count = "2",
         /// The size of one buffer; as large as needed if left out; only asynchronous.
         buffer_size: Bytes = r#""120 GB""#,
+        /// Where the buffers are: in the memory of the host (host, the default), or in that of the device
+        /// (device), where each rank holds its part of them for the whole step; only asynchronous.
+        buffers_on: Word<BufferPlace> = r#""device""#,
         /// From the end of a write until the checkpoint can be used; none if left out.
         commit_delay: Duration = r#""0 s""#,
         /// A nearer, faster place for some of the saves.
@@ -244,6 +247,17 @@ pub(crate) enum BacklogWord {
 impl Words for BacklogWord {
     const WORDS: &'static [(&'static str, Self)] =
         &[("block", Self::Block), ("queue", Self::Queue), ("skip", Self::Skip), ("replace", Self::Replace)];
+}
+
+/// Where snapshot buffers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BufferPlace {
+    Host,
+    Device,
+}
+
+impl Words for BufferPlace {
+    const WORDS: &'static [(&'static str, Self)] = &[("host", Self::Host), ("device", Self::Device)];
 }
 
 /// A storage of the presets.

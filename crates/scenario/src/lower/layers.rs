@@ -38,10 +38,14 @@ impl Split {
 
     /// A stage's share of an amount of its rank, rounded once, half to even.
     pub(super) fn share_of(&self, stage: Stage, amount: u64) -> u64 {
-        let (part, whole) = self.shares[stage.index()];
-        // A part is at most the whole, so its share of the amount fits again.
-        round_half_even(u128::from(amount) * u128::from(part), u128::from(whole)) as u64
+        part_of(self.shares[stage.index()], amount)
     }
+}
+
+/// A part of an amount that belongs to a whole, rounded once, half to even.
+pub(super) fn part_of((part, whole): (u64, u64), amount: u64) -> u64 {
+    // A part is at most the whole, so its share of the amount fits again.
+    round_half_even(u128::from(amount) * u128::from(part), u128::from(whole)) as u64
 }
 
 /// The stages of a shape, in model order.

@@ -10,7 +10,7 @@ use super::held::held;
 use super::layers::{self, Split, stages};
 use super::model::{LoweredModel, extra_saved};
 use super::time::hop;
-use super::{Broken, Each, for_each};
+use super::{Broken, Each, for_each, snapshots};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::format::{File, FirstInputGradient, Memory};
 use crate::read::{Key, OneOrList, Problems};
@@ -55,6 +55,7 @@ pub(super) fn lower(
         Ok(None) => without_model(memory, shape, split, problems),
     };
     let held = held(file, memory, shape, split, model, problems);
+    let snapshots = snapshots::lower(file, shape, split, model, problems);
     excluded?;
     let (mut stages, released) = (from_model?, released.ok_or(Broken)?);
     for stage in &mut stages {
@@ -69,7 +70,11 @@ pub(super) fn lower(
         let first = layers::stages(shape).filter(|&stage| shape.previous(stage).is_none());
         first.for_each(|stage| stages[stage.index()].released = 0);
     }
-    Ok(StepBytes { stages, held: held? })
+    let mut held = held?;
+    for (held, snapshots) in held.iter_mut().zip(snapshots?) {
+        held.buckets = snapshots;
+    }
+    Ok(StepBytes { stages, held })
 }
 
 /// Whether the input gradient of the first stage is left out.

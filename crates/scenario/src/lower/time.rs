@@ -4,19 +4,23 @@ use pipestep_engine::Duration;
 use pipestep_schedule::{Shape, Stage};
 use pipestep_step::{Arbitration, Links, RankCost, StageCost, UpdateAfter, round_half_even};
 
-use super::layers::{Split, stages};
+use super::layer_time;
+use super::layers::{Split, part_of, stages};
 use super::memory::has_no_first_input_gradient;
 use super::stretch::{Ratio, Stretch};
 use super::{Broken, Each, for_each};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::format::{File, Time};
 use crate::read::{AboveZero, Key, Problems, Word};
+use crate::step::LayerCosts;
 use crate::units::{Factor, Share};
 
 /// Lengths of operations; bytes and messages are still zero.
 pub(super) struct Times {
     pub stages: Vec<StageCost>,
     pub ranks: Vec<RankCost>,
+    /// Where lengths are given by layer.
+    pub layer_costs: Option<LayerCosts>,
 }
 
 /// The times of each stage and of each rank.
@@ -36,9 +40,7 @@ pub(super) fn lower(
     let fraction = for_each(&time.weight_gradient_fraction, path, Share::HALF, rank, problems);
     let update = for_each(&time.update, "time.update", zero, rank, problems);
     let pair = for_each(&time.overlapped_pair, "time.overlapped_pair", zero, rank, problems);
-    if time.forward.is_absent() || time.backward.is_absent() {
-        return Err(Broken);
-    }
+    let by_stage = layer_time::lower(file, shape, split, problems)?;
     let mut stretched = |lengths: Vec<Duration>, by: &[Ratio]| {
         let longer = lengths.into_iter().zip(by).map(|(length, ratio)| ratio.apply(length));
         longer.collect::<Option<Vec<Duration>>>().ok_or_else(|| {
@@ -50,16 +52,32 @@ pub(super) fn lower(
     let (update, pair) = (stretched(update?, &stretch.updates)?, stretched(pair?, &stretch.ranks)?);
     let fraction = fraction?;
 
+    // Lengths by layer are sums already; those by rank are shared out.
+    let mut layer_costs = None;
+    let by_stage = match by_stage {
+        None => None,
+        Some(given) => {
+            let ranks: Vec<Ratio> =
+                stages(shape).map(|stage| stretch.ranks[shape.rank_of(stage).index()]).collect();
+            layer_costs = Some(given.costs);
+            Some((stretched(given.forward, &ranks)?, stretched(given.backward, &ranks)?))
+        }
+    };
+
     let no_first_input = has_no_first_input_gradient(file);
     let mut costs = Vec::with_capacity(shape.stages());
     for stage in stages(shape) {
         let on = shape.rank_of(stage).index();
-        let whole = split.share_of(stage, backward[on].as_nanos());
-        let part = weight_gradient(time, split.shares[stage.index()], backward[on], fraction[on], problems)?;
+        let (share, of_forward, of_backward) = match &by_stage {
+            None => (split.shares[stage.index()], forward[on], backward[on]),
+            Some((forward, backward)) => ((1, 1), forward[stage.index()], backward[stage.index()]),
+        };
+        let whole = part_of(share, of_backward.as_nanos());
+        let part = weight_gradient(time, share, of_backward, fraction[on], problems)?;
         // Without an input gradient to compute, `W` is the whole backward.
         let part = if no_first_input && shape.previous(stage).is_none() { whole } else { part };
         costs.push(StageCost {
-            forward: Duration::from_nanos(split.share_of(stage, forward[on].as_nanos())),
+            forward: Duration::from_nanos(part_of(share, of_forward.as_nanos())),
             backward: Duration::from_nanos(whole),
             input_gradient: Duration::from_nanos(whole - part),
             weight_gradient: Duration::from_nanos(part),
@@ -73,7 +91,7 @@ pub(super) fn lower(
         overlapped_pair: has_pair.then_some(pair),
         ..RankCost::default()
     });
-    Ok(Times { stages: costs, ranks: ranks.collect() })
+    Ok(Times { stages: costs, ranks: ranks.collect(), layer_costs })
 }
 
 /// What slow ranks or large micro-batches have made of a length does not fit.

@@ -197,6 +197,24 @@ fn two_tiers() {
 }
 
 #[test]
+fn buffers_on_the_device_are_held_by_the_ranks_of_the_step() {
+    let job = "[job]\nwork = \"1000 s\"\n[checkpoint]\nevery = \"60 s\"\nwrite_time = \"16 s\"\nbuffers_on = \"device\"\n";
+    let held = |text: &str, sets: &[&str]| -> Vec<u64> {
+        let step = legal(text, sets).step.expect("it has a step");
+        step.inputs.costs().ranks.iter().map(|rank| rank.held.buckets.get()).collect()
+    };
+    // Two buffers of a quarter each, rounded up.
+    let plain = format!("{MINIMAL}{job}");
+    assert_eq!(held(&plain, &["checkpoint.size=101 B"]), [52; 4]);
+    assert_eq!(held(&plain, &["checkpoint.size=101 B", "checkpoint.buffers_on=host"]), [0; 4]);
+    // With a model by its parameters, 14 bytes each: the ends hold the embedding and the head.
+    let model = format!("{plain}[model]\npreset = \"qwen3-8b\"\nsequence_length = 128\n");
+    let ranks = held(&model, &["checkpoint.buffers=1"]);
+    assert_eq!(ranks.iter().sum::<u64>(), 114_670_295_040);
+    assert!(ranks[0] > ranks[1] && ranks[1] == ranks[2] && ranks[3] > ranks[2], "{ranks:?}");
+}
+
+#[test]
 fn random_failures_by_device_by_job_and_by_source() {
     let text = r#"
 [job]

@@ -5,6 +5,7 @@ mod compare;
 mod config;
 mod errors;
 mod job;
+mod layer_time;
 mod meaning;
 mod order_file;
 mod rl;

@@ -82,6 +82,7 @@ staging = "0.5 s"
 backlog = "replace"
 buffers = 2
 buffer_size = "120 GB"
+buffers_on = "host"
 commit_delay = "1 s"
 write_time = { distribution = "lognormal", mean = "16 s", variation = 0.5 }
 [checkpoint.near]

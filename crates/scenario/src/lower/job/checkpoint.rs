@@ -10,7 +10,7 @@ use super::faults::recovery;
 use super::{Broken, spread};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::format::File;
-use crate::format::job::{self as written, BacklogWord, Counted, SaveMode, TriggerWord};
+use crate::format::job::{self as written, BacklogWord, BufferPlace, Counted, SaveMode, TriggerWord};
 use crate::job::SaveSteps;
 use crate::lower::Models;
 use crate::read::{Count, Key, Problems, Word};
@@ -29,6 +29,7 @@ pub(super) fn lower(
         Key::Given(written, span) => (written, *span),
     };
     let mode = mode(written, problems);
+    check_device(file, written, problems)?;
     let size = size(models, written, span, problems);
     let write = write(written, span, storage, problems);
     let requests = requests(written, problems);
@@ -40,6 +41,21 @@ pub(super) fn lower(
     Ok(Some((checkpoint, save_steps)))
 }
 
+/// Buffers on the device are part of a step, if there is one.
+fn check_device(file: &File, written: &written::Checkpoint, problems: &mut Problems) -> Result<(), Broken> {
+    match &written.buffers_on {
+        Key::Broken => Err(Broken),
+        Key::Given(Word(BufferPlace::Device), span) if file.pipeline.is_absent() => {
+            let message = "`checkpoint.buffers_on`: buffers on the device enter the memory of a step, and there is \
+                           no `[pipeline]`";
+            problems
+                .push(Diagnostic::new(*span, message).help("leave out `buffers_on`, or write `[pipeline]`"));
+            Err(Broken)
+        }
+        Key::Absent | Key::Given(..) => Ok(()),
+    }
+}
+
 fn mode(written: &written::Checkpoint, problems: &mut Problems) -> Result<Mode, Broken> {
     let mode = written.mode.or(Word(SaveMode::Async)).ok_or(Broken)?.0;
     let only_async = [
@@ -47,6 +63,7 @@ fn mode(written: &written::Checkpoint, problems: &mut Problems) -> Result<Mode, 
         ("backlog", written.backlog.span()),
         ("buffers", written.buffers.span()),
         ("buffer_size", written.buffer_size.span()),
+        ("buffers_on", written.buffers_on.span()),
     ];
     if mode == SaveMode::Sync {
         let mut given = only_async.into_iter().filter_map(|(name, span)| Some((name, span?))).peekable();
