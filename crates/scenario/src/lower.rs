@@ -16,6 +16,7 @@ mod model;
 mod order_file;
 mod rl;
 mod shape;
+mod snapshots;
 mod stretch;
 mod time;
 mod values;
