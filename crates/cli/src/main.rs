@@ -17,6 +17,7 @@ mod room;
 mod schedule_options;
 mod simulated;
 mod simulated_job;
+mod simulated_rl;
 mod sweep;
 
 use std::process::ExitCode;

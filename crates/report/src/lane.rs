@@ -66,9 +66,9 @@ impl Window {
         (self.time.0..=self.time.1).contains(&nanos)
     }
 
-    /// Whether any of something lies in it.
+    /// Whether any of something lies in it; what has no length does not.
     pub(crate) fn meets(&self, from: u64, to: u64) -> bool {
-        from < self.time.1 && to > self.time.0
+        from < to && from < self.time.1 && to > self.time.0
     }
 
     /// Whether so many spans are too many to be told apart.

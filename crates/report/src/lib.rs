@@ -26,6 +26,7 @@ mod memory_curve;
 mod pareto;
 mod picture;
 mod result;
+mod rl;
 mod rows;
 mod table;
 #[cfg(test)]
@@ -58,6 +59,11 @@ pub use memory_curve::{MemoryPanel, memory_curves};
 pub use pareto::pareto_front;
 pub use picture::{Picture, PictureError};
 pub use result::{BubbleResult, MessagesResult, RankResult, ResultFile, SCHEMA, StepResult};
+pub use rl::{
+    LengthBin, RlCostResult, RlCountsResult, RlMemoryResult, RlResult, RlView, RoundResult, SplitResult,
+    StageResult, StalenessResult, SwitchResult, SyncResult, TailResult, rl_lengths, rl_staleness, rl_text,
+    rl_timeline,
+};
 pub use table::{compare_text, run_text};
 pub use text_gantt::{Ink, TextGantt, text_gantt};
 pub use trace::write_trace;

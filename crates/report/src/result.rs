@@ -9,7 +9,7 @@ use pipestep_engine::Time;
 use pipestep_step::{Account, RankOutcome};
 use serde::Serialize;
 
-use crate::{ExplainResult, JobResult, StepView};
+use crate::{ExplainResult, JobResult, RlResult, StepView};
 
 /// The contract's name, first key of every result.
 pub const SCHEMA: &str = "pipestep-result-1";
@@ -30,9 +30,9 @@ pub struct ResultFile {
     /// Weeks of steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<JobResult>,
-    /// A round of RL, as its own crate describes it.
+    /// Rounds of RL.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rl: Option<serde_json::Value>,
+    pub rl: Option<RlResult>,
 }
 
 /// One step.

@@ -335,7 +335,8 @@ mod tests {
     #[test]
     fn ranks_with_budgets_of_their_own_bind_by_what_they_have_to_spare() {
         let mut sample = Sample::new("1f1b", 4, 1, 8);
-        sample.labels.budgets = [2_000_000_000, 700_000_000, 500_000_000, 400_000_000].map(Bytes::new).to_vec();
+        sample.labels.budgets =
+            [2_000_000_000, 700_000_000, 500_000_000, 400_000_000].map(Bytes::new).to_vec();
         let text = run_text(&sample.view());
         assert!(text.contains("does not fit its budget of 0.7 GB: rank 1 binds"), "{text}");
         assert!(text.contains("1 of 4"), "{text}");

@@ -5,12 +5,13 @@ mod report;
 
 use anyhow::Result;
 use pipestep_engine::Time;
-use pipestep_report::{job_text, run_text};
+use pipestep_report::{job_text, rl_text, run_text};
 use pipestep_scenario::Scenario;
 
 use crate::output::Target;
 use crate::simulated::{Keep, Simulated, step_of};
 use crate::simulated_job::SimulatedJob;
+use crate::simulated_rl::SimulatedRl;
 use crate::{Ending, args, load, output};
 use artefact::{Artefact, Part, wanted};
 use report::Report;
@@ -34,7 +35,7 @@ pub(crate) fn run(typed: &args::Run) -> Result<Ending> {
 /// The result of a scenario as JSON. Beside the result's own keys, the start and end of each operation of a step
 /// stand under `/events/KIND/STAGE/MICRO_BATCH/start_ns` and `end_ns`.
 pub(crate) fn result_with_events(scenario: &Scenario) -> Result<serde_json::Value> {
-    let simulated = Everything::new(scenario, Keep::Everything)?;
+    let simulated = Everything::new(scenario, (Keep::Everything, Keep::Summary))?;
     let mut result = serde_json::to_value(Report::new(&scenario.name, &simulated).result())?;
     if let Some(step) = &simulated.step {
         let mut events = serde_json::Value::Null;
@@ -55,15 +56,17 @@ pub(crate) fn result_with_events(scenario: &Scenario) -> Result<serde_json::Valu
 struct Everything {
     step: Option<Simulated>,
     job: Option<SimulatedJob>,
+    rl: Option<SimulatedRl>,
 }
 
 impl Everything {
-    /// The step first, since a job behind it takes its length.
-    fn new(scenario: &Scenario, keep: Keep) -> Result<Self> {
-        let step = scenario.step.as_ref().map(|_| Simulated::new(scenario, keep)).transpose()?;
+    /// The step first, since a job or an update behind it takes its length.
+    fn new(scenario: &Scenario, (keep_step, keep_rl): (Keep, Keep)) -> Result<Self> {
+        let step = scenario.step.as_ref().map(|_| Simulated::new(scenario, keep_step)).transpose()?;
         let length = step.as_ref().map(|step| step.view().summary.makespan.since(Time::ZERO));
         let job = scenario.job.as_ref().map(|_| SimulatedJob::new(scenario, length)).transpose()?;
-        Ok(Self { step, job })
+        let rl = scenario.rl.as_ref().map(|_| SimulatedRl::new(scenario, length, keep_rl)).transpose()?;
+        Ok(Self { step, job, rl })
     }
 
     /// What the terminal shows, one part after the other.
@@ -71,15 +74,15 @@ impl Everything {
         let parts = [
             self.step.as_ref().map(|step| run_text(&step.view())),
             self.job.as_ref().map(|job| job_text(&job.view())),
+            self.rl.as_ref().map(|rl| rl_text(&rl.view())),
         ];
         parts.into_iter().flatten().collect::<Vec<_>>().join("\n")
     }
 
     fn ending(&self) -> Ending {
-        match self.step.as_ref().and_then(|step| step.view().fits()) {
-            Some(false) => Ending::DoesNotFit,
-            Some(true) | None => Ending::Done,
-        }
+        let step_fits = self.step.as_ref().and_then(|step| step.view().fits());
+        let rl_fits = self.rl.as_ref().and_then(SimulatedRl::fits);
+        if step_fits == Some(false) || rl_fits == Some(false) { Ending::DoesNotFit } else { Ending::Done }
     }
 }
 
@@ -90,18 +93,17 @@ fn has(scenario: &Scenario, part: Part) -> bool {
         Part::Step => scenario.step.is_some(),
         Part::Job => scenario.job.is_some(),
         Part::Runs => scenario.job.as_ref().is_some_and(|job| job.runs > 1),
+        Part::Rl => scenario.rl.is_some(),
     }
 }
 
-/// How much of a step is kept for what is to be written; an error if something needs a step that is not there.
-fn keep(wanted: &[(Artefact, Target)], scenario: &Scenario) -> Result<Keep> {
-    let is_of_step = |artefact: Artefact| {
-        let of_step = [Artefact::Events, Artefact::Memory, Artefact::Trace];
-        of_step.contains(&artefact) || artefact.draws_step()
-    };
-    if !wanted.iter().any(|(artefact, _)| is_of_step(*artefact)) {
-        return Ok(Keep::Summary);
+/// How much of the step and of the rounds is kept for what is to be written; an error if something needs a step
+/// that is not there.
+fn keep(wanted: &[(Artefact, Target)], scenario: &Scenario) -> Result<(Keep, Keep)> {
+    let needs = |of: fn(Artefact) -> bool| wanted.iter().any(|(artefact, _)| of(*artefact));
+    let everything = |is_needed: bool| if is_needed { Keep::Everything } else { Keep::Summary };
+    if needs(Artefact::is_of_step) {
+        step_of(scenario)?;
     }
-    step_of(scenario)?;
-    Ok(Keep::Everything)
+    Ok((everything(needs(Artefact::is_of_step)), everything(needs(Artefact::draws_rounds))))
 }

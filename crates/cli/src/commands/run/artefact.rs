@@ -15,10 +15,18 @@ pub(super) enum Artefact {
 }
 
 impl Artefact {
-    /// Whether it is a picture of a step.
-    pub(super) fn draws_step(self) -> bool {
-        let (Self::Png(drawing) | Self::Svg(drawing)) = self else { return false };
-        matches!(drawing, Drawing::Gantt | Drawing::Memory)
+    /// Whether it needs everything that a step did.
+    pub(super) fn is_of_step(self) -> bool {
+        match self {
+            Self::Events | Self::Memory | Self::Trace => true,
+            Self::Png(drawing) | Self::Svg(drawing) => matches!(drawing, Drawing::Gantt | Drawing::Memory),
+            Self::Json => false,
+        }
+    }
+
+    /// Whether it needs every bar of the picture of rounds.
+    pub(super) fn draws_rounds(self) -> bool {
+        matches!(self, Self::Png(Drawing::Rl) | Self::Svg(Drawing::Rl))
     }
 }
 
@@ -31,11 +39,14 @@ pub(super) enum Drawing {
     Storage,
     Completion,
     Losses,
+    Rl,
+    Lengths,
+    Staleness,
 }
 
 impl Drawing {
     /// How many there are.
-    pub(super) const COUNT: usize = 6;
+    pub(super) const COUNT: usize = 9;
 }
 
 /// What a scenario describes, as far as it decides what can be written.
@@ -47,10 +58,11 @@ pub(super) enum Part {
     Job,
     /// A job of several runs.
     Runs,
+    Rl,
 }
 
 /// What `--out` writes, by file name.
-const EVERYTHING: [(Part, Artefact, &str); 16] = [
+const EVERYTHING: [(Part, Artefact, &str); 22] = [
     (Part::Step, Artefact::Png(Drawing::Gantt), "gantt.png"),
     (Part::Step, Artefact::Svg(Drawing::Gantt), "gantt.svg"),
     (Part::Step, Artefact::Png(Drawing::Memory), "memory.png"),
@@ -67,6 +79,12 @@ const EVERYTHING: [(Part, Artefact, &str); 16] = [
     (Part::Runs, Artefact::Svg(Drawing::Completion), "completion.svg"),
     (Part::Runs, Artefact::Png(Drawing::Losses), "losses.png"),
     (Part::Runs, Artefact::Svg(Drawing::Losses), "losses.svg"),
+    (Part::Rl, Artefact::Png(Drawing::Rl), "rl.png"),
+    (Part::Rl, Artefact::Svg(Drawing::Rl), "rl.svg"),
+    (Part::Rl, Artefact::Png(Drawing::Lengths), "lengths.png"),
+    (Part::Rl, Artefact::Svg(Drawing::Lengths), "lengths.svg"),
+    (Part::Rl, Artefact::Png(Drawing::Staleness), "staleness.png"),
+    (Part::Rl, Artefact::Svg(Drawing::Staleness), "staleness.svg"),
 ];
 
 /// Everything that was asked for and that a scenario of these parts has, with its target.

@@ -5,14 +5,16 @@ use std::io::Write;
 
 use anyhow::{Context, Result};
 use pipestep_report::{
-    JobResult, Picture, ResultFile, StepResult, events, gantt, job_completion, job_losses, job_storage,
-    job_timeline, memory_curves, write_events, write_memory, write_trace,
+    JobResult, Picture, ResultFile, RlResult, StepResult, events, gantt, job_completion, job_losses,
+    job_storage, job_timeline, memory_curves, rl_lengths, rl_staleness, rl_timeline, write_events,
+    write_memory, write_trace,
 };
 
 use super::Everything;
 use super::artefact::{Artefact, Drawing};
 use crate::simulated::Simulated;
 use crate::simulated_job::SimulatedJob;
+use crate::simulated_rl::SimulatedRl;
 
 /// A run with the pictures drawn so far.
 pub(super) struct Report<'a> {
@@ -48,6 +50,7 @@ impl<'a> Report<'a> {
         let mut file = ResultFile::new(self.name);
         file.step = self.simulated.step.as_ref().map(|step| StepResult::new(&step.view()));
         file.job = self.simulated.job.as_ref().map(|job| JobResult::new(&job.view()));
+        file.rl = self.simulated.rl.as_ref().map(|rl| RlResult::new(&rl.view()));
         file
     }
 
@@ -69,6 +72,9 @@ impl<'a> Report<'a> {
             Drawing::Storage => job_storage(&self.job()?.view()),
             Drawing::Completion => job_completion(&self.job()?.view()).context(single)?,
             Drawing::Losses => job_losses(&self.job()?.view()).context(single)?,
+            Drawing::Rl => rl_timeline(&self.rl()?.view()),
+            Drawing::Lengths => rl_lengths(&self.rl()?.view()),
+            Drawing::Staleness => rl_staleness(&self.rl()?.view()),
         })
     }
 
@@ -78,5 +84,9 @@ impl<'a> Report<'a> {
 
     fn job(&self) -> Result<&SimulatedJob> {
         self.simulated.job.as_ref().context("internal error: what a job has was asked for without one")
+    }
+
+    fn rl(&self) -> Result<&SimulatedRl> {
+        self.simulated.rl.as_ref().context("internal error: what rounds have was asked for without any")
     }
 }

@@ -1,0 +1,90 @@
+//! A histogram whose bins are given: one bar each, with marks at some values.
+
+use crate::axes::{Frame, Measure, draw_x_grid, draw_x_labels, draw_y_axis};
+use crate::chart::{AxisSpec, SIZE};
+use crate::font::{shortened, text_width};
+use crate::picture::{Across, Picture};
+use crate::theme::{FAINT_INK, INK, LABEL, SMALL, TITLE, of_line};
+
+const MARGIN: f64 = 18.0;
+
+/// Bars to draw.
+pub(super) struct Bars<'a> {
+    pub(super) title: &'a str,
+    pub(super) note: &'a str,
+    /// What the values are.
+    pub(super) x: AxisSpec,
+    /// What the heights are.
+    pub(super) heights: &'static str,
+    /// Least and greatest value of a bar (it ends before the latter), and its height.
+    pub(super) bins: Vec<(f64, f64, f64)>,
+    /// Whether each bar stands for one whole number, its middle.
+    pub(super) is_counted: bool,
+    /// Values to mark.
+    pub(super) marks: Vec<(&'static str, f64)>,
+}
+
+/// Draws the bars.
+pub(super) fn draw(spec: &Bars) -> Picture {
+    let (width, height) = (f64::from(SIZE.0), f64::from(SIZE.1));
+    let mut picture = Picture::new(SIZE.0, SIZE.1);
+    let room = width - 2.0 * MARGIN;
+    let title = shortened(spec.title, TITLE, room);
+    picture.text(title, (MARGIN, MARGIN + 8.0), TITLE, Across::Left, INK);
+    let note = shortened(spec.note, LABEL, room);
+    picture.text(note, (MARGIN, MARGIN + 32.0), LABEL, Across::Left, FAINT_INK);
+    let corners = [MARGIN + 72.0, MARGIN + 82.0, width - MARGIN - 24.0, height - MARGIN - 44.0];
+    let ends = (spec.bins.first().map_or(0.0, |bar| bar.0), spec.bins.last().map_or(1.0, |bar| bar.1));
+    let x = crate::axes::Axis::new(&spec.x.what, spec.x.measure, spec.x.scale, ends);
+    let tallest = spec.bins.iter().map(|bar| bar.2).fold(1.0, f64::max);
+    let y = AxisSpec::linear(spec.heights, Measure::Number).over([0.0, tallest].into_iter(), 0.04);
+    let frame = Frame { corners, x, y };
+    if spec.is_counted {
+        draw_y_axis(&mut picture, corners, &frame.y);
+        draw_numbers(&mut picture, &frame, &spec.bins);
+    } else {
+        draw_x_grid(&mut picture, corners, &frame.x);
+        draw_y_axis(&mut picture, corners, &frame.y);
+        draw_x_labels(&mut picture, corners, &frame.x);
+    }
+    for &(from, to, height) in spec.bins.iter().filter(|bar| bar.2 > 0.0) {
+        let (left, top) = frame.at(from, height);
+        let (right, bottom) = frame.at(to, 0.0);
+        let hair = if right - left > 4.0 { 0.5 } else { 0.0 };
+        picture.fill([left, top, right - hair, bottom], of_line(0, 1));
+    }
+    draw_marks(&mut picture, &frame, &spec.marks);
+    picture
+}
+
+/// The whole number of each bar below it, every k-th where they are many.
+fn draw_numbers(picture: &mut Picture, frame: &Frame, bars: &[(f64, f64, f64)]) {
+    let [left, _, right, bottom] = frame.corners;
+    picture.path(vec![(left, bottom), (right, bottom)], 1.0, INK);
+    let step = (bars.len() as f64 * 34.0 / (right - left)).ceil().max(1.0) as usize;
+    for (from, to, _) in bars.iter().step_by(step) {
+        let middle = f64::midpoint(*from, *to);
+        let label = format!("{middle:.0}");
+        picture.text(label, (frame.at(middle, 0.0).0, bottom + 13.0), SMALL, Across::Middle, INK);
+    }
+    let middle = f64::midpoint(left, right);
+    picture.text(frame.x.title.as_str(), (middle, bottom + 32.0), LABEL, Across::Middle, INK);
+}
+
+/// Lines through the plot, named above it, one row for each.
+fn draw_marks(picture: &mut Picture, frame: &Frame, marks: &[(&'static str, f64)]) {
+    let [left, top, right, bottom] = frame.corners;
+    for (row, &(name, at)) in marks.iter().enumerate().take(2) {
+        if !(0.0..=1.0).contains(&frame.x.place(at)) {
+            continue;
+        }
+        let x = frame.at(at, 0.0).0;
+        picture.dashed(&[(x, top), (x, bottom)], 1.0, INK);
+        let digits = if at < 10.0 { 2 } else { 0 };
+        let label = format!("{name} {}", crate::units::trimmed(at, digits));
+        let width = text_width(&label, SMALL);
+        let middle = x.clamp(left + width / 2.0, right - width / 2.0);
+        let y = top - 8.0 - 15.0 * row as f64;
+        picture.text(label, (middle, y), SMALL, Across::Middle, INK);
+    }
+}

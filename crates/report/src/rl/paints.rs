@@ -1,0 +1,97 @@
+//! What the bars of the picture of rounds look like.
+
+use pipestep_rl::{SpanKind, StintEnd};
+
+use crate::lane::Paint;
+use crate::legend::{Entry, Swatch, entry};
+use crate::theme::Colour;
+
+/// What is done, as the picture tells it apart; in the order of the legend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    Response,
+    Open,
+    Aborted,
+    Interrupted,
+    Lost,
+    Scoring,
+    MiniStep,
+    Finish,
+    Sync,
+    Switch,
+    Down,
+}
+
+impl Work {
+    pub(super) const ALL: [Self; 11] = [
+        Self::Response,
+        Self::Open,
+        Self::Aborted,
+        Self::Interrupted,
+        Self::Lost,
+        Self::Scoring,
+        Self::MiniStep,
+        Self::Finish,
+        Self::Sync,
+        Self::Switch,
+        Self::Down,
+    ];
+
+    pub(super) const fn of(kind: SpanKind) -> Self {
+        match kind {
+            SpanKind::Response { end: StintEnd::Finished, .. } => Self::Response,
+            SpanKind::Response { end: StintEnd::Open, .. } => Self::Open,
+            SpanKind::Response { end: StintEnd::Aborted, .. } => Self::Aborted,
+            SpanKind::Response { end: StintEnd::Interrupted, .. } => Self::Interrupted,
+            SpanKind::Response { end: StintEnd::Lost, .. } => Self::Lost,
+            SpanKind::Scoring { .. } => Self::Scoring,
+            SpanKind::MiniStep { .. } => Self::MiniStep,
+            SpanKind::Finish { .. } => Self::Finish,
+            SpanKind::WeightSync { .. } => Self::Sync,
+            SpanKind::Switch => Self::Switch,
+            SpanKind::Down => Self::Down,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Response => "response",
+            Self::Open => "response, runs on at the end",
+            Self::Aborted => "response, aborted",
+            Self::Interrupted => "response, interrupted",
+            Self::Lost => "response, lost",
+            Self::Scoring => "scoring",
+            Self::MiniStep => "update",
+            Self::Finish => "end of the update",
+            Self::Sync => "weights on their way",
+            Self::Switch => "devices change phase",
+            Self::Down => "down",
+        }
+    }
+
+    pub(super) const fn paint(self) -> Paint {
+        const BLUE: Colour = Colour(0x00, 0x72, 0xB2);
+        const DARK: Colour = Colour(0x55, 0x55, 0x55);
+        match self {
+            Self::Response => Paint::plain(BLUE),
+            Self::Open => Paint::plain(Colour(0x80, 0xB9, 0xD9)),
+            Self::Aborted => Paint { fill: Colour(0xDD, 0xDD, 0xDD), hatch: Some(DARK) },
+            Self::Interrupted => {
+                Paint { fill: Colour(0xF6, 0xE0, 0xD0), hatch: Some(Colour(0xB0, 0x4A, 0x00)) }
+            }
+            Self::Lost => Paint { fill: Colour(0xBF, 0xDC, 0xEC), hatch: Some(BLUE) },
+            Self::Scoring => Paint::plain(Colour(0xCC, 0x79, 0xA7)),
+            Self::MiniStep => Paint::plain(Colour(0xE6, 0x9F, 0x00)),
+            Self::Finish => Paint::plain(Colour(0xD5, 0x5E, 0x00)),
+            Self::Sync => Paint::plain(Colour(0x00, 0x9E, 0x73)),
+            Self::Switch => Paint::plain(Colour(0xF0, 0xE4, 0x42)),
+            Self::Down => Paint::plain(Colour(0x44, 0x44, 0x44)),
+        }
+    }
+
+    /// Its line of the legend.
+    pub(super) fn entry(self) -> Entry {
+        let Paint { fill, hatch } = self.paint();
+        entry(hatch.map_or(Swatch::Block, Swatch::Hatched), fill, self.name())
+    }
+}

@@ -1,0 +1,235 @@
+//! What `run` prints about rounds of RL: where a round goes, which stage limits, staleness, the long tail, cost.
+//!
+//! Every number is read off simulated rounds; the bottleneck is found by simulating each stage at double speed.
+
+use std::fmt::Write as _;
+
+use pipestep_engine::Bytes;
+use pipestep_rl::{Counts, Fraction, InFlight, Keep, KvCache, MemoryOutcome, Mode, Placement, SwitchPlan};
+
+use super::result::move_text;
+use super::text_tables::{signed_percent, split_table, stage_table, staleness_table};
+use super::{RlView, mean_and_oldest};
+use crate::table::{heading, lines, wrapped};
+use crate::units::{bytes_short, grouped, percent, trimmed};
+
+/// What `run` prints about rounds of RL, at most 100 columns wide.
+pub fn rl_text(view: &RlView) -> String {
+    let outcome = &view.sensitivity.base;
+    let mut text = heading(&[view.name, "\nrl: ", &shape_line(view)]);
+    text += &lines(&split_table(view));
+    text.push('\n');
+    text += &lines(&stage_table(view));
+    if outcome.staleness.iter().skip(1).any(|&count| count > 0) {
+        text.push('\n');
+        text += &lines(&staleness_table(&outcome.staleness));
+    }
+    text.push('\n');
+    for (name, value) in summary_lines(view) {
+        text += &wrapped(name, &value);
+    }
+    text
+}
+
+fn shape_line(view: &RlView) -> String {
+    let inputs = view.inputs;
+    let count = |number: u32, one: &str, many: &str| {
+        format!("{} {}", grouped(u64::from(number)), if number == 1 { one } else { many })
+    };
+    format!(
+        "{}, {} of {}, batches of {}, {} after {}",
+        mode_text(inputs.mode),
+        count(inputs.rollout.engines, "engine", "engines"),
+        count(inputs.rollout.slots, "slot", "slots"),
+        grouped(u64::from(inputs.batch)),
+        count(inputs.rounds, "update", "updates"),
+        inputs.warmup
+    )
+}
+
+/// The mode with its rules.
+fn mode_text(mode: Mode) -> String {
+    let cache = |kv: KvCache| match kv {
+        KvCache::Kept => "KV kept",
+        KvCache::Recomputed => "KV recomputed",
+    };
+    match mode {
+        Mode::Async(rule) => {
+            let flight = match rule.in_flight {
+                InFlight::Drain => "drain",
+                InFlight::Continue(kv) => cache(kv),
+                InFlight::Abort => "abort",
+            };
+            format!("async (staleness {}, {flight})", rule.staleness)
+        }
+        Mode::Partial(kv) => format!("partial ({})", cache(kv)),
+        other => other.name().to_owned(),
+    }
+}
+
+fn summary_lines(view: &RlView) -> Vec<(&'static str, String)> {
+    let outcome = &view.sensitivity.base;
+    let mut found = vec![
+        (
+            view.round_word(),
+            format!(
+                "{} on average; {} useful samples and {} useful tokens a second",
+                outcome.round,
+                rate(outcome.useful_samples_per_s),
+                rate(outcome.useful_tokens_per_s)
+            ),
+        ),
+        ("bottleneck", bottleneck(view)),
+        ("samples", samples(view, &outcome.counts)),
+        ("tail", tail(view)),
+    ];
+    let (mean, oldest) = mean_and_oldest(&outcome.staleness);
+    found.push(("staleness", format!("{} updates on average, {oldest} at most", trimmed(mean, 2))));
+    found.extend(view.sync_bytes().map(|bytes| ("weight sync", sync(view, bytes))));
+    if let Some(memory) = &outcome.memory {
+        found.push(("memory", memory_line(memory)));
+        found.push(("to rollout", switch_line(view, &memory.to_rollout)));
+        found.push(("to training", switch_line(view, &memory.to_training)));
+    }
+    found.extend(outcome.cost.map(|cost| {
+        let text = format!(
+            "{} {}, {} for a thousand samples trained on",
+            trimmed(cost.per_round, 2),
+            view.one_round(),
+            trimmed(cost.per_thousand_samples, 2)
+        );
+        ("cost", text)
+    }));
+    found
+}
+
+/// A rate with three digits that count.
+fn rate(value: f64) -> String {
+    if value >= 1_000.0 { grouped(value.round() as u64) } else { trimmed(value, 3) }
+}
+
+/// The stage that limits, and when that would change.
+fn bottleneck(view: &RlView) -> String {
+    let Some(name) = &view.sensitivity.bottleneck else {
+        return "none: no stage at double speed gives more".to_owned();
+    };
+    let gain = view.sensitivity.gains.iter().find(|gain| gain.name == *name);
+    let mut text = format!(
+        "{}: twice as fast it would give {}",
+        name.replace('_', " "),
+        signed_percent(gain.map_or(0.0, |gain| gain.gain))
+    );
+    let others = view.stages().filter_map(|(stage, _, below)| Some((&stage.name, below?)));
+    let others: Vec<String> = others
+        .map(|(name, speed): (&String, Fraction)| {
+            format!("{} below {} of its speed", name.replace('_', " "), percent(speed.as_f64()))
+        })
+        .collect();
+    if !others.is_empty() {
+        let _ = write!(text, "; instead of it would limit {}", others.join(", "));
+    }
+    text
+}
+
+fn samples(view: &RlView, counts: &Counts) -> String {
+    let mut parts = vec![format!("{} trained on", grouped(counts.trained))];
+    for (count, what) in [
+        (counts.filtered, "scored and not kept"),
+        (counts.aborted, "aborted"),
+        (counts.surplus, "beyond a full batch"),
+        (counts.stale, "too old"),
+        (counts.interrupted, "interrupted"),
+        (counts.lost, "lost in restarts"),
+        (counts.regenerated, "generated anew"),
+    ] {
+        if count > 0 {
+            parts.push(format!("{} {what}", grouped(count)));
+        }
+    }
+    if counts.engine_failures > 0 {
+        let what = if counts.engine_failures == 1 { "engine failure" } else { "engine failures" };
+        parts.push(format!("{} {what}", grouped(counts.engine_failures)));
+    }
+    let all = counts.finished_tokens + counts.wasted_tokens;
+    if counts.wasted_tokens > 0 && all > 0 {
+        let share = counts.wasted_tokens as f64 / all as f64;
+        parts.push(format!("{} of all tokens for nothing", percent(share)));
+    }
+    match view.inputs.keep {
+        Keep::All => {}
+        Keep::Evenly(share) | Keep::Randomly(share) => parts.push(format!("{share} of the scored are kept")),
+    }
+    parts.join(", ")
+}
+
+fn tail(view: &RlView) -> String {
+    let tail = &view.sensitivity.base.tail;
+    let mut text = format!(
+        "the longest response has {} tokens, {} times the mean of {}",
+        rate(tail.longest_tokens),
+        trimmed(tail.ratio, 2),
+        rate(tail.mean_tokens)
+    );
+    if tail.waiting_share > 0.0005 {
+        let _ = write!(
+            text,
+            "; were every slot held until then, {} of the slot time would be waiting",
+            percent(tail.waiting_share)
+        );
+    }
+    let bias = tail.mean_tokens / tail.launched_mean_tokens - 1.0;
+    if tail.launched_mean_tokens > 0.0 && bias.abs() > 0.005 {
+        let _ = write!(
+            text,
+            "; those launched were to have {} on average: training sees {} of that length",
+            rate(tail.launched_mean_tokens),
+            signed_percent(bias)
+        );
+    }
+    text
+}
+
+fn sync(view: &RlView, bytes: Bytes) -> String {
+    let engines = u64::from(view.inputs.rollout.engines);
+    format!(
+        "{} to {} {}",
+        bytes_short(bytes),
+        grouped(engines),
+        if engines == 1 { "engine" } else { "engines" }
+    )
+}
+
+/// Binary units: capacities of devices are given in them.
+fn gib(bytes: Bytes) -> String {
+    format!("{} GiB", trimmed(bytes.get() as f64 / (1_u64 << 30) as f64, 2))
+}
+
+fn memory_line(memory: &MemoryOutcome) -> String {
+    let verdict = if memory.fits { "fits" } else { "DOES NOT FIT" };
+    format!(
+        "{verdict}: peak {} of {}; {} held while training, {} during rollout",
+        gib(memory.peak),
+        gib(memory.capacity),
+        gib(memory.training),
+        gib(memory.rollout)
+    )
+}
+
+fn switch_line(view: &RlView, plan: &SwitchPlan) -> String {
+    let moves: Vec<String> = plan
+        .moves
+        .iter()
+        .map(|(step, after)| format!("{} ({})", move_text(view, *step), gib(*after)))
+        .collect();
+    let found = match &view.inputs.placement {
+        Placement::Colocated(switching) => {
+            switching.memory.as_ref().map_or("", |memory| match memory.order {
+                pipestep_rl::SwitchOrder::LowestPeak => "; no order has a lower peak",
+                pipestep_rl::SwitchOrder::Given { .. } => "; the order given",
+            })
+        }
+        Placement::Separate => "",
+    };
+    let steps = if moves.is_empty() { "nothing to move".to_owned() } else { moves.join(", ") };
+    format!("{steps}: peak {}, {}{found}", gib(plan.peak), plan.time)
+}

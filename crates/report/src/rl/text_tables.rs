@@ -1,0 +1,96 @@
+//! The tables that rounds print: where the trainer's time went, how busy each stage was, how old samples are.
+
+use comfy_table::Table;
+use pipestep_engine::Duration;
+
+use super::RlView;
+use crate::table::{align, new_table};
+use crate::units::{grouped, percent};
+
+/// Ages listed at most.
+const AGES: usize = 10;
+/// Length of the longest bar, in columns.
+const BAR: usize = 40;
+
+/// A mean round, cause by cause.
+pub(super) fn split_table(view: &RlView) -> Table {
+    let outcome = &view.sensitivity.base;
+    let rounds = (outcome.rounds.len() as u64).max(1);
+    let header = format!("where {} goes", view.one_round());
+    let mut table = new_table(&[&header, "mean", "share", ""]);
+    let elapsed = outcome.elapsed.as_nanos().max(1) as f64;
+    let mut row = |name: &str, time: Duration, what: &str| {
+        let mean = Duration::from_nanos(time.as_nanos() / rounds);
+        let share = percent(time.as_nanos() as f64 / elapsed);
+        table.add_row([name.to_owned(), mean.to_string(), share, what.to_owned()]);
+    };
+    let split = &outcome.split;
+    for (name, time, what) in [
+        ("rollout", split.rollout, "the trainer waits for responses"),
+        ("scoring", split.scoring, "it waits for scores of responses that have ended"),
+        ("handoff", split.handoff, "it waits for samples on their way to it"),
+        ("update", split.update, "it updates"),
+        ("weight sync", split.sync, "it waits for the weights to reach the engines"),
+        ("switch", split.switch, "the devices change between rollout and training"),
+        ("down", split.down, "something is broken"),
+    ] {
+        if time > Duration::ZERO {
+            row(name, time, what);
+        }
+    }
+    row("all", outcome.elapsed, "");
+    align(&mut table, &[0, 3]);
+    table
+}
+
+/// Each stage: how busy, and what speed would change.
+pub(super) fn stage_table(view: &RlView) -> Table {
+    let outcome = &view.sensitivity.base;
+    let mut header = vec!["stage", "servers", "busy", "idle", "busy share", "if twice as fast"];
+    let is_known = !view.limits_below.is_empty();
+    header.extend(is_known.then_some("would limit below"));
+    let mut table = new_table(&header);
+    let elapsed = outcome.elapsed.as_nanos().max(1) as f64;
+    for (stage, gain, below) in view.stages() {
+        let mut row = vec![
+            stage.name.replace('_', " "),
+            grouped(stage.servers),
+            stage.busy.to_string(),
+            stage.idle.to_string(),
+            percent(stage.busy.as_nanos() as f64 / elapsed),
+            gain.map_or_else(|| "-".to_owned(), signed_percent),
+        ];
+        row.extend(is_known.then(|| match below {
+            _ if view.sensitivity.bottleneck.as_deref() == Some(stage.name.as_str()) => "limits".to_owned(),
+            Some(speed) => percent(speed.as_f64()) + " of its speed",
+            None => "-".to_owned(),
+        }));
+        table.add_row(row);
+    }
+    align(&mut table, &[0]);
+    table
+}
+
+/// `+36.4 %`.
+pub(super) fn signed_percent(share: f64) -> String {
+    format!("{:+.1} %", share * 100.0)
+}
+
+/// How old the weights were that samples came from, with bars.
+pub(super) fn staleness_table(staleness: &[u64]) -> Table {
+    let total = staleness.iter().sum::<u64>().max(1);
+    let most = staleness.iter().copied().max().unwrap_or(1).max(1);
+    let mut table = new_table(&["weights, updates old", "samples", "share", ""]);
+    let mut row = |age: String, count: u64| {
+        let bar = "█".repeat((count as f64 / most as f64 * BAR as f64).round() as usize);
+        table.add_row([age, grouped(count), percent(count as f64 / total as f64), bar]);
+    };
+    for (age, &count) in staleness.iter().enumerate().take(AGES) {
+        row(age.to_string(), count);
+    }
+    if staleness.len() > AGES {
+        row(format!("{AGES} and more"), staleness[AGES..].iter().sum());
+    }
+    align(&mut table, &[3]);
+    table
+}
