@@ -8,11 +8,14 @@
 //!
 //! The lengths add up to the makespan. Deliberately absent: paths that are almost critical.
 
+mod search;
+
 use pipestep_engine::{Duration, Interval, Time};
 use pipestep_schedule::{Kind, Rank};
 
 use crate::graph::Graph;
-use crate::{Inputs, Record, UpdateAfter};
+use crate::{Inputs, Posts, Record, UpdateAfter};
+use search::{Node, Paths, Search};
 
 /// One element of a critical path. Operations are given by their places in the recorded orders, messages by the
 /// place of the operation that made them.
@@ -113,9 +116,20 @@ impl CriticalPath {
 
     /// Finds the critical path of a recorded step.
     pub fn new(inputs: &Inputs, record: &Record) -> Self {
-        let graph = Graph::new(inputs, record);
-        let ends = Ends::new(&graph);
-        let mut search = Search::new(&graph);
+        Self::of(&Graph::new(inputs, record))
+    }
+
+    /// The same for a step whose lists say when messages are posted: a message may follow the operation after
+    /// which it was posted.
+    pub fn with_posts(inputs: &Inputs, record: &Record, posts: &Posts) -> Self {
+        let mut graph = Graph::new(inputs, record);
+        graph.posts = Some(posts);
+        Self::of(&graph)
+    }
+
+    fn of(graph: &Graph<'_>) -> Self {
+        let ends = Ends::new(graph);
+        let mut search = Search::new(graph);
         let mut all = Paths::NONE;
         for &(node, _) in &ends.last {
             all = all.or(search.paths_to(node));
@@ -160,13 +174,6 @@ impl Element {
     }
 }
 
-/// An operation (of a pair that ran as one, the first) or the message of one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Node {
-    Work(usize),
-    Message(usize),
-}
-
 /// The last operations of critical paths, each with the update that follows it.
 struct Ends {
     last: Vec<(Node, Option<PathStep>)>,
@@ -202,172 +209,5 @@ impl Ends {
             }
         };
         Self { last, alone }
-    }
-}
-
-impl Graph<'_> {
-    /// The node of an operation.
-    fn node(&self, place: usize) -> Node {
-        let list = self.record.orders.range(self.rank(place));
-        let is_second = place > list.start && self.runs_as_pair(place - 1);
-        Node::Work(if is_second { place - 1 } else { place })
-    }
-
-    fn interval(&self, node: Node) -> Interval {
-        match node {
-            Node::Work(place) => self.record.ops.get(place),
-            Node::Message(place) => self.record.messages.get(place),
-        }
-    }
-
-    /// Everything that a node may have waited for: at most the operation before it and two messages, or the
-    /// maker and a message.
-    fn before(&self, node: Node) -> impl Iterator<Item = Node> {
-        let found = match node {
-            Node::Work(place) => {
-                let list = self.record.orders.range(self.rank(place));
-                let previous = (place > list.start).then(|| self.node(place - 1));
-                let second = self.runs_as_pair(place).then_some(place + 1);
-                let message = |place: usize| self.sender(place).map(Node::Message);
-                [previous, message(place), second.and_then(message)]
-            }
-            Node::Message(place) => {
-                [Some(self.node(place)), self.before_on_link(place).map(Node::Message), None]
-            }
-        };
-        found.into_iter().flatten()
-    }
-
-    /// Those of them that ended when it started.
-    fn tight(&self, node: Node) -> impl Iterator<Item = Node> {
-        let start = self.interval(node).start;
-        self.before(node).filter(move |&before| self.interval(before).end == start)
-    }
-}
-
-/// The critical paths that end with one node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Paths {
-    count: u64,
-    /// Least and most nanoseconds of transfers on any of them.
-    least: u64,
-    most: u64,
-}
-
-impl Paths {
-    const NONE: Self = Self { count: 0, least: u64::MAX, most: 0 };
-
-    fn or(self, other: Self) -> Self {
-        Self {
-            count: (self.count + other.count).min(CriticalPath::MOST),
-            least: self.least.min(other.least),
-            most: self.most.max(other.most),
-        }
-    }
-
-    fn and_transfer(self, length: u64) -> Self {
-        Self { least: self.least + length, most: self.most + length, ..self }
-    }
-}
-
-/// A search back from the end. Elements of no length make no circle: every edge leads to what caused its node.
-struct Search<'a> {
-    graph: &'a Graph<'a>,
-    /// By number of node: operations, then messages.
-    known: Vec<Option<Paths>>,
-    operations: usize,
-}
-
-impl<'a> Search<'a> {
-    fn new(graph: &'a Graph<'a>) -> Self {
-        let operations = graph.record.orders.all().len();
-        Self { graph, known: vec![None; 2 * operations], operations }
-    }
-
-    fn number(&self, node: Node) -> usize {
-        match node {
-            Node::Work(place) => place,
-            Node::Message(place) => self.operations + place,
-        }
-    }
-
-    /// The paths to a node; depth first, without recursion.
-    fn paths_to(&mut self, node: Node) -> Paths {
-        let mut stack = vec![node];
-        while let Some(&top) = stack.last() {
-            let number = self.number(top);
-            let missing = stack.len();
-            if self.known[number].is_none() {
-                stack.extend(self.graph.tight(top).filter(|&one| self.known[self.number(one)].is_none()));
-            }
-            if stack.len() > missing {
-                continue;
-            }
-            stack.pop();
-            if self.known[number].is_none() {
-                self.known[number] = Some(self.combined(top));
-            }
-        }
-        self.known[self.number(node)].unwrap_or(Paths::NONE)
-    }
-
-    /// The paths to a node, given those to everything before it.
-    fn combined(&self, node: Node) -> Paths {
-        let before = self.graph.tight(node).filter_map(|one| self.known[self.number(one)]);
-        let mut paths = before.fold(Paths::NONE, Paths::or);
-        if paths.count == 0 {
-            // It starts with the setup's end, or was held back.
-            paths = Paths { count: 1, least: 0, most: 0 };
-        }
-        match node {
-            Node::Work(_) => paths,
-            Node::Message(_) => paths.and_transfer(self.graph.interval(node).length().as_nanos()),
-        }
-    }
-
-    /// One path to a node, from 0 on: the operation before on the same rank goes first.
-    fn walk_back(&self, last: Node) -> Vec<PathStep> {
-        let mut steps = Vec::new();
-        let mut node = Some(last);
-        while let Some(at) = node {
-            let interval = self.graph.interval(at);
-            steps.push(PathStep { element: self.element(at), interval });
-            node = self.graph.tight(at).next();
-            if node.is_none() {
-                let (held, before) = self.held(at);
-                steps.extend(held);
-                node = before;
-            }
-        }
-        steps.extend(self.setup());
-        steps.reverse();
-        steps
-    }
-
-    /// What was held back from the end of the last thing that it needed until it started.
-    fn held(&self, node: Node) -> (Option<PathStep>, Option<Node>) {
-        let graph = self.graph;
-        let interval = graph.interval(node);
-        let last = graph.before(node).max_by_key(|&before| graph.interval(before).end);
-        let setup = Time::from_nanos(graph.inputs.costs().setup.as_nanos());
-        let free = last.map_or(setup, |before| graph.interval(before).end);
-        let (Node::Work(place) | Node::Message(place)) = node;
-        let element = Element::Held(graph.rank(place));
-        let held = Interval { start: free, end: interval.start };
-        ((held.start < held.end).then_some(PathStep { element, interval: held }), last)
-    }
-
-    fn element(&self, node: Node) -> Element {
-        match node {
-            Node::Work(place) if self.graph.runs_as_pair(place) => Element::Pair(place),
-            Node::Work(place) => Element::Operation(place),
-            Node::Message(place) => Element::Message(place),
-        }
-    }
-
-    fn setup(&self) -> Option<PathStep> {
-        let end = Time::from_nanos(self.graph.inputs.costs().setup.as_nanos());
-        let interval = Interval { start: Time::ZERO, end };
-        (end > Time::ZERO).then_some(PathStep { element: Element::Setup, interval })
     }
 }

@@ -8,7 +8,7 @@
 use pipestep_engine::{Interval, Time};
 use pipestep_schedule::{Kind, Op, Orders, Rank, Shape};
 
-use crate::{Inputs, Links, Record};
+use crate::{Inputs, Links, Posts, Record};
 
 /// No operation.
 const NONE: u32 = u32::MAX;
@@ -73,6 +73,8 @@ pub(crate) struct Graph<'a> {
     pub(crate) inputs: &'a Inputs,
     pub(crate) record: &'a Record,
     makers: Makers,
+    /// When messages were posted, if the lists say so.
+    pub(crate) posts: Option<&'a Posts>,
     /// All messages that take time on a serial link, by link and start.
     sendings: Vec<Sending>,
 }
@@ -88,7 +90,7 @@ struct Sending {
 impl<'a> Graph<'a> {
     pub(crate) fn new(inputs: &'a Inputs, record: &'a Record) -> Self {
         let makers = Makers::new(inputs.shape(), &record.orders);
-        let mut graph = Self { inputs, record, makers, sendings: Vec::new() };
+        let mut graph = Self { inputs, record, makers, posts: None, sendings: Vec::new() };
         graph.sendings = graph.sendings();
         graph
     }
@@ -174,15 +176,20 @@ impl<'a> Graph<'a> {
             .map(|one| one.place as usize)
     }
 
-    /// The serial link of a message, by a pair of ranks that stands for it.
-    fn link(&self, place: usize) -> Option<(Rank, Rank)> {
+    /// Who receives the result of an operation, its own rank or another.
+    pub(crate) fn receiver(&self, place: usize) -> Option<Rank> {
         let (shape, op) = (self.inputs.shape(), self.op(place));
         let to = match op.kind {
             Kind::Forward => shape.next(op.stage)?,
             Kind::Backward | Kind::InputGradient => shape.previous(op.stage)?,
             Kind::WeightGradient => return None,
         };
-        let ends = (self.rank(place), shape.rank_of(to));
+        Some(shape.rank_of(to))
+    }
+
+    /// The serial link of a message, by a pair of ranks that stands for it.
+    fn link(&self, place: usize) -> Option<(Rank, Rank)> {
+        let ends = (self.rank(place), self.receiver(place)?);
         match self.inputs.links {
             Links::Directional => Some(ends),
             Links::Shared => Some((Rank(0), Rank(0))),

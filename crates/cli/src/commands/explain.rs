@@ -126,7 +126,10 @@ impl<'a> Explained<'a> {
         let schedule = step.order.name().to_owned();
         Ok(Self {
             idle: idle_intervals(inputs, record, chosen),
-            path: CriticalPath::new(inputs, record),
+            path: match &posts {
+                None => CriticalPath::new(inputs, record),
+                Some((posts, _)) => CriticalPath::with_posts(inputs, record, posts),
+            },
             what_if: what_if_by(inputs, typed.faster, |inputs| match comms {
                 None => makespan(inputs, &record.orders),
                 Some((orders, comms)) => makespan_of_comms(inputs, orders, comms),

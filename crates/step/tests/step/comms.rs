@@ -5,8 +5,8 @@ use pipestep_engine::{Duration, Time};
 use pipestep_schedule::csv::{CommsOrders, CommsStep, Expected, Message, lower_orders, read};
 use pipestep_schedule::{Kind, Op, Orders, Plan, Rank};
 use pipestep_step::{
-    Cause, Chosen, Costs, CriticalPath, FifoStep, Inputs, RankCost, idle_by_cause, idle_intervals, simulate,
-    simulate_comms,
+    Cause, Chosen, Costs, CriticalPath, Element, FifoStep, Inputs, RankCost, idle_by_cause, idle_intervals,
+    simulate, simulate_comms,
 };
 use proptest::prelude::*;
 
@@ -56,12 +56,22 @@ fn a_receive_that_is_posted_late_delays_its_transfer() {
     let late = intervals.iter().find(|one| one.interval.start == Time::from_nanos(41 * MS)).unwrap();
     assert_eq!(posts.receives[late.waits_for.unwrap()], Time::from_nanos(41 * MS));
     assert_eq!(posts.sends[late.waits_for.unwrap()], Time::from_nanos(20 * MS));
+    // The critical path comes to the late message by way of the operation after which it is received.
+    let path = CriticalPath::with_posts(&inputs, &outcome.record, &posts);
+    let text = |element| match element {
+        Element::Operation(place) => outcome.record.orders.all()[place].to_string(),
+        Element::Message(place) => format!("{} sent", outcome.record.orders.all()[place]),
+        other => format!("{other:?}"),
+    };
+    let elements: Vec<String> = path.steps.iter().map(|step| text(step.element)).collect();
+    let expected = ["0F0", "0F0 sent", "1F0", "1B0", "0F1 sent", "1F1", "1B1", "1B1 sent", "0B1"];
+    assert_eq!((elements, path.count), (expected.map(String::from).to_vec(), 1));
 }
 
 #[test]
 fn a_rank_that_waits_for_a_send_is_held_up_by_whoever_receives_late() {
     // Rank 0 waits for its second send before it goes on; rank 1 posts that receive only after 1B0, at 41 ms.
-    let (inputs, outcome, _) =
+    let (inputs, outcome, posts) =
         run("0F0,0SEND_F0,0F1,0SEND_F1,0WAIT_SEND_F0,0WAIT_SEND_F1,0F2,0SEND_F2,0WAIT_SEND_F2,\
          0RECV_B0,0B0,0RECV_B1,0B1,0RECV_B2,0B2\n\
          1RECV_F0,1F0,1B0,1RECV_F1,1F1,1RECV_F2,1SEND_B0,1B1,1SEND_B1,1F2,1B2,1SEND_B2,\
@@ -72,12 +82,12 @@ fn a_rank_that_waits_for_a_send_is_held_up_by_whoever_receives_late() {
     assert_eq!((first.interval.start.as_nanos(), first.interval.end.as_nanos()), (20 * MS, 42 * MS));
     let [part] = first.parts[..] else { panic!("{:?}", first.parts) };
     assert_eq!((part.cause, part.delay), (Cause::PostOrder, None));
-    check_sums(&inputs, &outcome).unwrap();
+    check_sums(&inputs, (&outcome, &posts)).unwrap();
 }
 
 #[test]
-fn messages_of_a_channel_keep_the_order_of_their_posts() {
-    // 1F0's activation is sent first, so 1F1's waits for its receive although that of 1F1 is posted.
+fn operations_may_run_in_another_order_than_their_inputs_come() {
+    // The input of 1F0 comes first, at 11 ms, and that of 1F1 at 21 ms.
     let (_, outcome, _) =
         run("0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B1,0RECV_B0,0B1,0B0,0WAIT_SEND_F0,0WAIT_SEND_F1\n\
          1RECV_F0,1RECV_F1,1F1,1F0,1B1,1SEND_B1,1B0,1SEND_B0,1WAIT_SEND_B1,1WAIT_SEND_B0\n");
@@ -138,15 +148,23 @@ fn in_order_of_ends(inputs: &Inputs, list: &[Op]) -> Vec<Op> {
     ops
 }
 
-fn check_sums(inputs: &Inputs, outcome: &pipestep_step::Outcome) -> Result<(), TestCaseError> {
+fn check_sums(
+    inputs: &Inputs,
+    (outcome, posts): (&pipestep_step::Outcome, &pipestep_step::Posts),
+) -> Result<(), TestCaseError> {
     let intervals = idle_intervals(inputs, &outcome.record, Chosen::Before);
     let causes = idle_by_cause(inputs.shape().ranks(), &intervals);
     for (rank, sums) in outcome.summary.ranks.iter().zip(causes) {
         prop_assert_eq!(sums.iter().map(|sum| sum.as_nanos()).sum::<u64>(), rank.idle.as_nanos());
     }
-    let path = CriticalPath::new(inputs, &outcome.record);
-    let length: u64 = path.by_kind(&outcome.record).iter().map(|length| length.as_nanos()).sum();
-    prop_assert_eq!(length, outcome.summary.makespan.as_nanos());
+    let paths = [
+        CriticalPath::new(inputs, &outcome.record),
+        CriticalPath::with_posts(inputs, &outcome.record, posts),
+    ];
+    for path in paths {
+        let length: u64 = path.by_kind(&outcome.record).iter().map(|length| length.as_nanos()).sum();
+        prop_assert_eq!(length, outcome.summary.makespan.as_nanos());
+    }
     Ok(())
 }
 
@@ -157,11 +175,11 @@ proptest! {
     fn posts_that_are_early_change_nothing_and_late_ones_never_help((name, inputs) in any_step()) {
         let Some(orders) = orders(name, &inputs) else { return Ok(()) };
         let eager = eager(&inputs, &orders);
-        let (early, _) = simulate_comms(&inputs, &orders, &eager).unwrap();
-        check_sums(&inputs, &early)?;
+        let (early, posts) = simulate_comms(&inputs, &orders, &eager).unwrap();
+        check_sums(&inputs, (&early, &posts))?;
         let lowered = lower_orders(&orders, inputs.shape()).unwrap();
-        let (late, _) = simulate_comms(&inputs, &orders, &lowered).unwrap();
-        check_sums(&inputs, &late)?;
+        let (late, posts) = simulate_comms(&inputs, &orders, &lowered).unwrap();
+        check_sums(&inputs, (&late, &posts))?;
         if FifoStep::new(&inputs).is_some() {
             let plain = simulate(&inputs, Plan::Fixed(orders)).unwrap();
             prop_assert_eq!(&early, &plain);
