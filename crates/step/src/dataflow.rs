@@ -1,15 +1,17 @@
 //! The clock-free pass: when every rank's order is fixed and every link serves its messages in the order in
-//! which one rank produces them, time order across ranks carries no information. Each rank runs ahead until an
-//! input is missing and is woken by whoever produces it. No queue, no clock, and the same instants to the
-//! nanosecond as the event engine's (a property test compares them).
+//! which one rank produces them, time order across ranks carries no information. No queue, no clock, and the
+//! same instants to the nanosecond as the event engine's (a property test compares them). The loop itself is in
+//! `wave`; here is when it may be used, and how.
+
+mod wave;
 
 use pipestep_engine::{Interval, Recorder, Time};
-use pipestep_schedule::{Op, Orders, Rank};
+use pipestep_schedule::{Op, Orders};
 
-use crate::lengths::{Lengths, Scaled, Usual};
+use self::wave::{Observer, Run, Wave};
+use crate::lengths::{Scaled, Usual};
 use crate::log::MessageSink;
-use crate::rows::{NONE, Row, Rows};
-use crate::times::Tally;
+use crate::rows::{Row, Rows};
 use crate::{Arbitration, Inputs, Links, StepError, Times};
 
 /// A step for which the clock-free pass is exact; see [`FifoStep::new`].
@@ -60,25 +62,9 @@ fn every_sender_takes_time(inputs: &Inputs) -> bool {
 /// The pass, with its memory kept from one run to the next.
 #[derive(Clone, Debug, Default)]
 pub struct Dataflow {
-    /// When each input is there; [`UNKNOWN`] until then.
-    slots: Vec<u64>,
-    link_free: Vec<u64>,
-    ranks: Vec<RankState>,
-    work: Vec<u16>,
+    rows: Rows,
+    wave: Wave<1>,
 }
-
-/// A rank's progress through its list.
-#[derive(Clone, Copy, Debug)]
-struct RankState {
-    /// Its next place in the orders.
-    place: usize,
-    end: usize,
-    /// The slot it waits for, or [`NONE`].
-    waits_for: u32,
-    tally: Tally,
-}
-
-const UNKNOWN: u64 = u64::MAX;
 
 impl Dataflow {
     /// A pass with no memory yet.
@@ -98,178 +84,33 @@ impl Dataflow {
         messages: &mut M,
     ) -> Result<Times, StepError> {
         let inputs = step.inputs;
-        let rows = Rows::new(inputs);
-        self.reset(inputs, &rows, orders)?;
-        let mut pass = Pass {
-            inputs,
-            rows: &rows,
-            all: orders.all(),
-            slots: &mut self.slots,
-            link_free: &mut self.link_free,
-            ranks: &mut self.ranks,
-            work: &mut self.work,
-            ops,
-            messages,
-        };
+        self.rows.compile(inputs);
+        let (rows, observer) = (&self.rows, Recording { ops, messages });
         if inputs.costs().micro_batch_scale.is_empty() {
-            pass.run(&Usual);
+            self.wave.run(&mut Run { inputs, rows, orders, lengths: Usual, observer })?;
         } else {
-            pass.run(&Scaled(inputs.costs()));
+            let lengths = Scaled(inputs.costs());
+            self.wave.run(&mut Run { inputs, rows, orders, lengths, observer })?;
         }
-        if self.ranks.iter().any(|rank| rank.place < rank.end) {
-            return Err(StepError::stuck(inputs.shape(), orders));
-        }
-        Ok(Times::new(inputs, self.ranks.iter().map(|rank| rank.tally)))
-    }
-
-    fn reset(&mut self, inputs: &Inputs, rows: &Rows, orders: &Orders) -> Result<(), StepError> {
-        let shape = inputs.shape();
-        if orders.ranks() != shape.ranks() {
-            return Err(StepError::stuck(shape, orders));
-        }
-        let setup = inputs.costs().setup.as_nanos();
-        self.slots.clear();
-        self.slots.resize(rows.slots, UNKNOWN);
-        self.link_free.clear();
-        self.link_free.resize(rows.links, 0);
-        self.ranks.clear();
-        self.ranks.extend((0..shape.ranks() as u16).map(|rank| {
-            let list = orders.range(Rank(rank));
-            RankState { place: list.start, end: list.end, waits_for: NONE, tally: Tally::new(setup) }
-        }));
-        self.work.clear();
-        self.work.extend((0..shape.ranks() as u16).rev());
-        Ok(())
+        Ok(Times::new(inputs, self.wave.tallies(0)))
     }
 }
 
-/// One run: the state with what it reads and writes.
-struct Pass<'a, R, M> {
-    inputs: &'a Inputs,
-    rows: &'a Rows,
-    all: &'a [Op],
-    slots: &'a mut [u64],
-    link_free: &'a mut [u64],
-    ranks: &'a mut [RankState],
-    work: &'a mut Vec<u16>,
+/// Keeps intervals.
+struct Recording<'a, R, M> {
     ops: &'a mut R,
     messages: &'a mut M,
 }
 
-/// What became of an overlapped pair.
-enum Pair {
-    /// It ran as one, which the tally now counts.
-    Ran(Tally),
-    /// This input is missing.
-    Blocked(u32),
-    /// The rank has no time for pairs: its parts run on their own.
-    Apart,
-}
-
-impl<R: Recorder, M: MessageSink> Pass<'_, R, M> {
-    fn run<L: Lengths>(&mut self, lengths: &L) {
-        while let Some(rank) = self.work.pop() {
-            self.run_ahead(rank as usize, lengths);
-        }
-    }
-
-    /// Runs a rank until an input is missing or its list ends.
+impl<R: Recorder, M: MessageSink> Observer<1> for Recording<'_, R, M> {
     #[inline]
-    fn run_ahead<L: Lengths>(&mut self, rank: usize, lengths: &L) {
-        let RankState { mut place, end: list_end, mut tally, .. } = self.ranks[rank];
-        let all = self.all;
-        let mut waits_for = NONE;
-        while let Some(&op) = all[..list_end].get(place) {
-            if op.paired {
-                match self.run_pair(place, tally, lengths) {
-                    Pair::Ran(ended) => {
-                        tally = ended;
-                        place += 2;
-                        continue;
-                    }
-                    Pair::Blocked(slot) => {
-                        waits_for = slot;
-                        break;
-                    }
-                    Pair::Apart => {}
-                }
-            }
-            let row = self.rows.of(op);
-            let ready = self.ready(row, op);
-            if ready == UNKNOWN {
-                waits_for = row.input + op.micro_batch.0;
-                break;
-            }
-            let start = tally.free().max(ready);
-            let end = start + lengths.op(place, op, row.duration);
-            tally.run(start, end);
-            self.ops.record(place, interval(start, end));
-            self.deliver(row, place, op, end, lengths);
-            place += 1;
-        }
-        let state = &mut self.ranks[rank];
-        (state.place, state.tally, state.waits_for) = (place, tally, waits_for);
+    fn ran(&mut self, _rank: usize, place: usize, _op: Op, [start]: [u64; 1], [end]: [u64; 1]) {
+        self.ops.record(place, interval(start, end));
     }
 
-    /// Runs an overlapped pair as one if the rank has a time for it and both inputs are there.
-    #[cold]
-    fn run_pair<L: Lengths>(&mut self, place: usize, mut tally: Tally, lengths: &L) -> Pair {
-        let (first, second) = (self.all[place], self.all[place + 1]);
-        let Some(length) = self.inputs.costs().pair_duration(self.inputs.shape(), first, second) else {
-            return Pair::Apart;
-        };
-        let mut start = tally.free();
-        for op in [first, second] {
-            let row = self.rows.of(op);
-            let ready = self.ready(row, op);
-            if ready == UNKNOWN {
-                return Pair::Blocked(row.input + op.micro_batch.0);
-            }
-            start = start.max(ready);
-        }
-        let end = start + length.as_nanos();
-        tally.run(start, end);
-        let mut parts = [(place, first), (place + 1, second)];
-        // The activation goes first when both use one link.
-        parts.sort_by_key(|&(_, op)| op.kind);
-        for (place, op) in parts {
-            self.ops.record(place, interval(start, end));
-            self.deliver(self.rows.of(op), place, op, end, lengths);
-        }
-        Pair::Ran(tally)
-    }
-
-    /// When the input of an operation is there: at once if it needs none.
     #[inline]
-    fn ready(&self, row: &Row, op: Op) -> u64 {
-        if row.input == NONE { 0 } else { self.slots[(row.input + op.micro_batch.0) as usize] }
-    }
-
-    /// Sends the result of an operation to whoever needs it, and wakes a rank that waits for it.
-    #[inline]
-    fn deliver<L: Lengths>(&mut self, row: &Row, place: usize, op: Op, end: u64, lengths: &L) {
-        if row.output == NONE {
-            return;
-        }
-        let mut arrival = end;
-        if row.sends {
-            let mut start = end;
-            if row.link != NONE {
-                start = end.max(self.link_free[row.link as usize]);
-            }
-            arrival = start + lengths.message(place, op, row.message);
-            if row.link != NONE {
-                self.link_free[row.link as usize] = arrival;
-            }
-            self.messages.sent(row.pair, place, interval(start, arrival));
-        }
-        let slot = row.output + op.micro_batch.0;
-        self.slots[slot as usize] = arrival;
-        let receiver = &mut self.ranks[row.receiver as usize];
-        if receiver.waits_for == slot {
-            receiver.waits_for = NONE;
-            self.work.push(row.receiver as u16);
-        }
+    fn sent(&mut self, row: &Row, place: usize, _op: Op, [start]: [u64; 1], [end]: [u64; 1]) {
+        self.messages.sent(row.pair, place, interval(start, end));
     }
 }
 

@@ -124,7 +124,7 @@ impl Setting<'_> {
         }
     }
 
-    fn run_with<R: Recorder, M: MessageSink, L: Lengths, T: Transport>(
+    fn run_with<R: Recorder, M: MessageSink, L: Lengths<1>, T: Transport>(
         &self,
         lengths: L,
         policy: Box<dyn Policy + '_>,
@@ -135,6 +135,8 @@ impl Setting<'_> {
         let (inputs, shape) = (self.inputs, self.inputs.shape());
         let setup = inputs.costs().setup;
         let state = |&place: &usize| RankState::new(place, setup.as_nanos());
+        let mut slots = vec![Time::MAX; self.rows.slots];
+        slots[self.rows.always_ready()].fill(Time::ZERO);
         let mut world = StepWorld {
             inputs,
             rows: self.rows,
@@ -142,7 +144,7 @@ impl Setting<'_> {
             policy,
             transport,
             ranks: self.first_places.iter().map(state).collect(),
-            slots: vec![Time::MAX; self.rows.slots],
+            slots,
             history: self.online.then(|| History {
                 ran: vec![Vec::new(); shape.ranks()],
                 finished: vec![0; shape.stages() * shape.micro_batches()],

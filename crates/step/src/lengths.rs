@@ -4,14 +4,18 @@ use pipestep_schedule::Op;
 
 use crate::Costs;
 
-/// Lengths of single operations and messages, given the usual length of their row. The loops are generic over
-/// it, so that a step whose micro-batches are alike pays nothing for the choice.
-pub(crate) trait Lengths {
+/// Lengths of single operations and messages in `N` replicas of a step, given the usual length of their row. The
+/// loops are generic over it, so that a step whose micro-batches are alike pays nothing for the choice.
+pub(crate) trait Lengths<const N: usize> {
     /// The length of operation `op`, which stands at `place` in the orders.
-    fn op(&self, place: usize, op: Op, usual: u64) -> u64;
+    fn op(&self, place: usize, op: Op, usual: u64) -> [u64; N];
 
     /// The length of the message that it sends.
-    fn message(&self, place: usize, op: Op, usual: u64) -> u64;
+    fn message(&self, place: usize, op: Op, usual: u64) -> [u64; N];
+
+    /// The length of the overlapped pair whose first half stands at `place`; `usual` is that of
+    /// [`Costs::pair_duration`].
+    fn pair(&self, place: usize, usual: u64) -> [u64; N];
 }
 
 /// All micro-batches are alike.
@@ -22,24 +26,32 @@ pub(crate) struct Usual;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scaled<'a>(pub(crate) &'a Costs);
 
-impl Lengths for Usual {
+impl<const N: usize> Lengths<N> for Usual {
     #[inline]
-    fn op(&self, _place: usize, _op: Op, usual: u64) -> u64 {
-        usual
+    fn op(&self, _place: usize, _op: Op, usual: u64) -> [u64; N] {
+        [usual; N]
     }
 
     #[inline]
-    fn message(&self, _place: usize, _op: Op, usual: u64) -> u64 {
-        usual
+    fn message(&self, _place: usize, _op: Op, usual: u64) -> [u64; N] {
+        [usual; N]
+    }
+
+    fn pair(&self, _place: usize, usual: u64) -> [u64; N] {
+        [usual; N]
     }
 }
 
-impl Lengths for Scaled<'_> {
-    fn op(&self, _place: usize, op: Op, usual: u64) -> u64 {
-        self.0.scaled(usual, op.micro_batch)
+impl<const N: usize> Lengths<N> for Scaled<'_> {
+    fn op(&self, _place: usize, op: Op, usual: u64) -> [u64; N] {
+        [self.0.scaled(usual, op.micro_batch); N]
     }
 
-    fn message(&self, _place: usize, op: Op, usual: u64) -> u64 {
-        self.0.scaled(usual, op.micro_batch)
+    fn message(&self, _place: usize, op: Op, usual: u64) -> [u64; N] {
+        [self.0.scaled(usual, op.micro_batch); N]
+    }
+
+    fn pair(&self, _place: usize, usual: u64) -> [u64; N] {
+        [usual; N] // it is scaled already
     }
 }

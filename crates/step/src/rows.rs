@@ -1,16 +1,16 @@
 //! The costs of a step compiled for the loops: one row of plain numbers for each (kind, stage).
 //!
 //! Results travel through *slots*: one number for each (kind of message, receiving stage, micro-batch), the
-//! instant at which that input is there. A row says which slot an operation reads and which it fills.
-
-use std::collections::BTreeMap;
+//! instant at which that input is there. A row says which slot an operation reads and which it fills. So that
+//! the loops need not ask whether there is one, the first slots of the table are always ready, and what nobody
+//! needs goes to the next ones.
 
 use pipestep_engine::Duration;
 use pipestep_schedule::{Kind, MicroBatch, Op, Rank, Shape, Stage};
 
 use crate::{Costs, Inputs, Links};
 
-/// No slot, link or rank.
+/// No link, pair or rank.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// Everything that the loops need to know about one kind of operation on one stage.
@@ -20,9 +20,9 @@ pub(crate) struct Row {
     pub(crate) duration: u64,
     /// Length of its message in ns; 0 if the receiver is on the same rank.
     pub(crate) message: u64,
-    /// First slot (that of micro-batch 0) it reads, or [`NONE`] if it needs nothing from another stage.
+    /// First slot (that of micro-batch 0) it reads; always ready if it needs nothing from another stage.
     pub(crate) input: u32,
-    /// First slot it fills, or [`NONE`] if no other stage needs its result.
+    /// First slot it fills; one that nobody reads if no other stage needs its result.
     pub(crate) output: u32,
     /// The serial link of its message, or [`NONE`]: same rank, no receiver, or unlimited links.
     pub(crate) link: u32,
@@ -35,103 +35,118 @@ pub(crate) struct Row {
 }
 
 /// The rows of a step, and how many slots and links they use.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Rows {
-    by_kind_and_stage: Vec<Row>,
+    by_stage_and_kind: Vec<Row>,
     stages: usize,
+    /// Slots of each (kind of message, stage): the micro-batches, and some that no one uses.
+    stride: usize,
     /// Size of the slot table.
     pub(crate) slots: usize,
     /// Number of serial links.
     pub(crate) links: usize,
     /// Sender and receiver of each pair that exchanges messages.
     pub(crate) pairs: Vec<(Rank, Rank)>,
+    /// By sender: the last pair found for it; by pair: the one found before it for the same sender.
+    last_pair: Vec<u32>,
+    pair_before: Vec<u32>,
 }
 
 impl Rows {
     /// The rows of a step.
     pub(crate) fn new(inputs: &Inputs) -> Self {
+        let mut rows = Self::default();
+        rows.compile(inputs);
+        rows
+    }
+
+    /// Makes these the rows of a step, and keeps the memory of the one before.
+    pub(crate) fn compile(&mut self, inputs: &Inputs) {
         let (shape, costs) = (inputs.shape(), inputs.costs());
-        let mut pairs = PairNumbers(BTreeMap::new());
-        let stages = shape.stages();
-        let mut rows = Vec::with_capacity(Kind::ALL.len() * stages);
-        for kind in Kind::ALL {
-            for stage in (0..stages as u16).map(Stage) {
-                let op = Op::new(kind, stage, MicroBatch(0));
-                rows.push(row(shape, costs, inputs.links, &mut pairs, op));
+        self.stages = shape.stages();
+        self.stride = spread(shape.micro_batches());
+        self.slots = self.stride * (2 + 2 * self.stages);
+        self.pairs.clear();
+        self.pair_before.clear();
+        self.last_pair.clear();
+        self.last_pair.resize(shape.ranks(), NONE);
+        self.by_stage_and_kind.clear();
+        for stage in (0..self.stages as u16).map(Stage) {
+            for kind in Kind::ALL {
+                let row = self.row(shape, costs, inputs.links, Op::new(kind, stage, MicroBatch(0)));
+                self.by_stage_and_kind.push(row);
             }
         }
-        let links = match inputs.links {
+        self.links = match inputs.links {
             Links::Unlimited => 0,
             Links::Shared => 1,
-            Links::Directional => pairs.0.len(),
+            Links::Directional => self.pairs.len(),
         };
-        let slots = 2 * stages * shape.micro_batches();
-        Self { by_kind_and_stage: rows, stages, slots, links, pairs: pairs.in_order() }
     }
 
     /// The row of an operation.
     #[inline]
     pub(crate) fn of(&self, op: Op) -> &Row {
-        &self.by_kind_and_stage[op.kind as usize * self.stages + op.stage.index()]
+        &self.by_stage_and_kind[op.stage.index() * Kind::ALL.len() + op.kind as usize]
+    }
+
+    /// The slots that are always ready.
+    pub(crate) const fn always_ready(&self) -> std::ops::Range<usize> {
+        0..self.stride
+    }
+
+    fn row(&mut self, shape: &Shape, costs: &Costs, links: Links, op: Op) -> Row {
+        let cost = &costs.stages[op.stage.index()];
+        let (from, to, duration, sent) = match op.kind {
+            Kind::Forward => (shape.previous(op.stage), shape.next(op.stage), cost.forward, cost.activation),
+            Kind::Backward => (shape.next(op.stage), shape.previous(op.stage), cost.backward, cost.gradient),
+            Kind::InputGradient => {
+                (shape.next(op.stage), shape.previous(op.stage), cost.input_gradient, cost.gradient)
+            }
+            Kind::WeightGradient => (None, None, cost.weight_gradient, cost.gradient),
+        };
+        let rank = shape.rank_of(op.stage);
+        let receiver = to.map(|stage| shape.rank_of(stage));
+        let sends = receiver.is_some_and(|to| to != rank);
+        let pair = receiver.filter(|_| sends).map_or(NONE, |to| self.pair(rank, to));
+        let gradient = usize::from(op.kind != Kind::Forward);
+        let slot = |stage: Stage| (self.stride * (2 + gradient * self.stages + stage.index())) as u32;
+        Row {
+            duration: duration.as_nanos(),
+            message: if sends { sent.time } else { Duration::ZERO }.as_nanos(),
+            input: from.map_or(0, |_| slot(op.stage)),
+            output: to.map_or(self.stride as u32, slot),
+            link: match links {
+                Links::Directional => pair,
+                Links::Shared if sends => 0,
+                Links::Shared | Links::Unlimited => NONE,
+            },
+            pair,
+            receiver: receiver.map_or(NONE, |rank| u32::from(rank.0)),
+            sends,
+        }
+    }
+
+    /// The number of an ordered pair of ranks that exchanges messages.
+    fn pair(&mut self, from: Rank, to: Rank) -> u32 {
+        let mut number = self.last_pair[from.index()];
+        while number != NONE {
+            if self.pairs[number as usize].1 == to {
+                return number;
+            }
+            number = self.pair_before[number as usize];
+        }
+        let number = self.pairs.len() as u32;
+        self.pairs.push((from, to));
+        self.pair_before.push(self.last_pair[from.index()]);
+        self.last_pair[from.index()] = number;
+        number
     }
 }
 
-fn row(shape: &Shape, costs: &Costs, links: Links, pairs: &mut PairNumbers, op: Op) -> Row {
-    let cost = &costs.stages[op.stage.index()];
-    let (stages, m) = (shape.stages() as u32, shape.micro_batches() as u32);
-    let activation = |stage: Stage| u32::from(stage.0) * m;
-    let gradient = |stage: Stage| (stages + u32::from(stage.0)) * m;
-    let (duration, input, to, output) = match op.kind {
-        Kind::Forward => {
-            let input = shape.previous(op.stage).map(|_| activation(op.stage));
-            let to = shape.next(op.stage);
-            (cost.forward, input, to, to.map(activation))
-        }
-        Kind::Backward | Kind::InputGradient => {
-            let input = shape.next(op.stage).map(|_| gradient(op.stage));
-            let to = shape.previous(op.stage);
-            let duration = if op.kind == Kind::Backward { cost.backward } else { cost.input_gradient };
-            (duration, input, to, to.map(gradient))
-        }
-        Kind::WeightGradient => (cost.weight_gradient, None, None, None),
-    };
-    let from = shape.rank_of(op.stage);
-    let receiver = to.map(|stage| shape.rank_of(stage));
-    let sends = receiver.is_some_and(|rank| rank != from);
-    let message = match op.kind {
-        _ if !sends => Duration::ZERO,
-        Kind::Forward => cost.activation.time,
-        _ => cost.gradient.time,
-    };
-    let pair = receiver.filter(|_| sends).map_or(NONE, |to| pairs.number(from, to));
-    Row {
-        duration: duration.as_nanos(),
-        message: message.as_nanos(),
-        input: input.unwrap_or(NONE),
-        output: output.unwrap_or(NONE),
-        link: match links {
-            Links::Directional => pair,
-            Links::Shared if sends => 0,
-            Links::Shared | Links::Unlimited => NONE,
-        },
-        pair,
-        receiver: receiver.map_or(NONE, |rank| u32::from(rank.0)),
-        sends,
-    }
-}
-
-/// Gives each ordered pair of ranks that exchanges messages a number.
-struct PairNumbers(BTreeMap<(Rank, Rank), u32>);
-
-impl PairNumbers {
-    fn number(&mut self, from: Rank, to: Rank) -> u32 {
-        let next = self.0.len() as u32;
-        *self.0.entry((from, to)).or_insert(next)
-    }
-
-    fn in_order(self) -> Vec<(Rank, Rank)> {
-        let mut pairs = vec![(Rank(0), Rank(0)); self.0.len()];
-        self.0.into_iter().for_each(|(pair, number)| pairs[number as usize] = pair);
-        pairs
-    }
+/// At least `count` words, in an odd number of cache lines: lists of a power of two of words would all begin in
+/// the same few sets of the cache, and the ranks' progress through them would push one another out.
+pub(crate) const fn spread(count: usize) -> usize {
+    const WORDS_PER_LINE: usize = 8;
+    (count.div_ceil(WORDS_PER_LINE) | 1) * WORDS_PER_LINE
 }

@@ -18,10 +18,9 @@ impl Tally {
         Self { busy: 0, first_start: u64::MAX, last_end: setup }
     }
 
-    /// From when the rank can run something more.
-    #[inline]
-    pub(crate) const fn free(self) -> u64 {
-        self.last_end
+    /// What a rank counted elsewhere. Without any operation, `first_start` is past every instant.
+    pub(crate) const fn of(busy: u64, first_start: u64, last_end: u64) -> Self {
+        Self { busy, first_start, last_end }
     }
 
     /// An operation, or a pair that runs as one. Operations of a rank come in order.

@@ -97,7 +97,7 @@ impl RankState {
     }
 }
 
-impl<R: Recorder, M: MessageSink, L: Lengths, T: Transport> World<HeapQueue<Event>>
+impl<R: Recorder, M: MessageSink, L: Lengths<1>, T: Transport> World<HeapQueue<Event>>
     for StepWorld<'_, R, M, L, T>
 {
     type Event = Event;
@@ -129,7 +129,7 @@ impl<R: Recorder, M: MessageSink, L: Lengths, T: Transport> World<HeapQueue<Even
     }
 }
 
-impl<R: Recorder, M: MessageSink, L: Lengths, T: Transport> StepWorld<'_, R, M, L, T> {
+impl<R: Recorder, M: MessageSink, L: Lengths<1>, T: Transport> StepWorld<'_, R, M, L, T> {
     #[inline]
     fn end_operation(&mut self, now: Time, rank: Rank, queue: &mut HeapQueue<Event>) {
         let state = &mut self.ranks[rank.index()];
@@ -163,7 +163,7 @@ impl<R: Recorder, M: MessageSink, L: Lengths, T: Transport> StepWorld<'_, R, M, 
             history.finished[at] |= 1 << op.kind as u8;
         }
         let row = self.rows.of(op);
-        if row.output == NONE {
+        if row.receiver == NONE {
             return;
         }
         let receiver = Rank(row.receiver as u16);
@@ -173,7 +173,7 @@ impl<R: Recorder, M: MessageSink, L: Lengths, T: Transport> StepWorld<'_, R, M, 
             self.arrive(now, flight, now, queue);
             return;
         }
-        let length = self.lengths.message(place, op, row.message);
+        let [length] = self.lengths.message(place, op, row.message);
         if let Some(arrival) = self.transport.send(now, row.link, length, flight, &mut *self.messages) {
             self.arrive(arrival, flight, now, queue);
         }
@@ -223,7 +223,7 @@ impl<R: Recorder, M: MessageSink, L: Lengths, T: Transport> StepWorld<'_, R, M, 
             Ok(ready) => ready,
             Err(slot) => return state.wait_for(slot),
         };
-        let mut length = self.lengths.op(state.place, state.op, row.duration);
+        let [mut length] = self.lengths.op(state.place, state.op, row.duration);
         if let Some(partner) = state.partner {
             match self::ready(&self.slots, self.rows.of(partner), partner) {
                 Ok(also) => ready = ready.max(also),
@@ -290,9 +290,6 @@ impl<R: Recorder, M: MessageSink, L: Lengths, T: Transport> StepWorld<'_, R, M, 
 /// When the input that an operation needs from another stage is there, or the slot that is still empty.
 #[inline]
 fn ready(slots: &[Time], row: &Row, op: Op) -> Result<Time, u32> {
-    if row.input == NONE {
-        return Ok(Time::ZERO);
-    }
     let slot = row.input + op.micro_batch.0;
     let at = slots[slot as usize];
     if at == Time::MAX { Err(slot) } else { Ok(at) }
