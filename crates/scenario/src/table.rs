@@ -110,7 +110,7 @@ fn unknown_key(key: &str, span: Span, is_table: bool, known: &[&str], place: &Pl
         .map(|(table, _)| format!("`[{table}]`"))
         .collect();
     // A parameter of distributions is at home in too many places to help.
-    match ((1..=3).contains(&homes.len()), at_top) {
+    match ((1..=5).contains(&homes.len()), at_top) {
         (true, _) => problem.help(format!("`{key}` is a key of {}", homes.join(" and "))),
         (false, true) => {
             let tables = known.iter().filter(|&&name| name != "name");
