@@ -4,10 +4,11 @@ use crate::printed;
 
 #[test]
 fn help_and_lists_fit_100_columns() {
-    let commands: [&[&str]; 12] = [
+    let commands: [&[&str]; 13] = [
         &["--help"],
         &["run", "--help"],
         &["compare", "--help"],
+        &["explain", "--help"],
         &["check", "--help"],
         &["schema", "--help"],
         &["schedule", "--help"],
