@@ -100,25 +100,13 @@ pub enum Component {
 
 impl Recompute {
     /// Nothing is rebuilt.
-    pub const NONE: Self = Self {
-        silu: false,
-        products: false,
-    };
+    pub const NONE: Self = Self { silu: false, products: false };
     /// The activated gate is rebuilt.
-    pub const SILU: Self = Self {
-        silu: true,
-        products: false,
-    };
+    pub const SILU: Self = Self { silu: true, products: false };
     /// Weighted norms and gated products are rebuilt.
-    pub const PRODUCTS: Self = Self {
-        silu: false,
-        products: true,
-    };
+    pub const PRODUCTS: Self = Self { silu: false, products: true };
     /// Both are rebuilt.
-    pub const SILU_AND_PRODUCTS: Self = Self {
-        silu: true,
-        products: true,
-    };
+    pub const SILU_AND_PRODUCTS: Self = Self { silu: true, products: true };
 }
 
 impl Component {
@@ -135,11 +123,7 @@ impl Component {
 
     /// Whether it is kept only as the input of a matrix multiplication.
     pub const fn is_matrix_input(self) -> bool {
-        self.is_product()
-            || matches!(
-                self,
-                Self::Queries | Self::Keys | Self::Values | Self::AttentionOutput
-            )
+        self.is_product() || matches!(self, Self::Queries | Self::Keys | Self::Values | Self::AttentionOutput)
     }
 }
 
@@ -182,10 +166,7 @@ impl Activations {
         let rows_of_silu = if self.recompute.silu { 2 } else { 0 };
         let products = self.recompute.products && self.saved == Saved::GemmInputsFp32;
         let rows_of_products = u64::from(products);
-        product(
-            WORKSPACE,
-            &[FP32, rows_of_silu + rows_of_products, width[0], width[1]],
-        )
+        product(WORKSPACE, &[FP32, rows_of_silu + rows_of_products, width[0], width[1]])
     }
 
     /// Elements that backward of `part` rebuilds by one multiplication each, per micro-batch.

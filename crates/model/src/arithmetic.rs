@@ -35,8 +35,5 @@ pub(crate) fn product(what: &'static str, factors: &[u64]) -> Result<u64, ModelE
 
 /// The sum of `terms`, or [`ModelError::TooLarge`] about `what`.
 pub(crate) fn sum(what: &'static str, terms: impl IntoIterator<Item = u64>) -> Result<u64, ModelError> {
-    terms
-        .into_iter()
-        .try_fold(0_u64, u64::checked_add)
-        .ok_or(ModelError::TooLarge { what })
+    terms.into_iter().try_fold(0_u64, u64::checked_add).ok_or(ModelError::TooLarge { what })
 }

@@ -51,11 +51,7 @@ pub struct Part {
 impl Part {
     /// `count` layers and neither end of the model.
     pub const fn layers(count: u64) -> Self {
-        Self {
-            layers: count,
-            embedding: false,
-            head: false,
-        }
+        Self { layers: count, embedding: false, head: false }
     }
 }
 
@@ -89,11 +85,7 @@ impl Decoder {
 
     /// All of the model in one part.
     pub const fn whole(&self) -> Part {
-        Part {
-            layers: self.layers,
-            embedding: true,
-            head: true,
-        }
+        Part { layers: self.layers, embedding: true, head: true }
     }
 
     /// Parameters of the whole model.
@@ -126,11 +118,7 @@ impl Decoder {
     /// feed-forward part, and the norms.
     fn layer_parameters(&self) -> Result<u64, ModelError> {
         let hidden = self.hidden_size;
-        let head_norms = if self.query_key_norm {
-            product(PARAMETERS, &[2, self.head_dim])?
-        } else {
-            0
-        };
+        let head_norms = if self.query_key_norm { product(PARAMETERS, &[2, self.head_dim])? } else { 0 };
         sum(
             PARAMETERS,
             [
@@ -155,82 +143,37 @@ mod tests {
     #[test]
     fn parts_of_a_model_add_up_to_the_whole() {
         let model = qwen3_8b();
-        let first = Part {
-            layers: 9,
-            embedding: true,
-            head: false,
-        };
-        let last = Part {
-            layers: 9,
-            embedding: false,
-            head: true,
-        };
+        let first = Part { layers: 9, embedding: true, head: false };
+        let last = Part { layers: 9, embedding: false, head: true };
         let parts = [first, Part::layers(9), Part::layers(9), last];
-        let total: u64 = parts
-            .map(|part| model.part_parameters(part).expect("small"))
-            .iter()
-            .sum();
+        let total: u64 = parts.map(|part| model.part_parameters(part).expect("small")).iter().sum();
         assert_eq!(total, model.parameters().expect("small"));
     }
 
     #[test]
     fn a_tied_embedding_is_held_twice_only_when_the_ends_are_apart() {
-        let model = Decoder {
-            tied_embeddings: true,
-            ..qwen3_8b()
-        };
+        let model = Decoder { tied_embeddings: true, ..qwen3_8b() };
         let table = 151_936 * 4_096;
         assert_eq!(model.parameters().expect("small"), 8_190_735_360 - table);
         let ends = [
-            Part {
-                layers: 0,
-                embedding: true,
-                head: false,
-            },
-            Part {
-                layers: 0,
-                embedding: false,
-                head: true,
-            },
+            Part { layers: 0, embedding: true, head: false },
+            Part { layers: 0, embedding: false, head: true },
         ];
-        let apart: u64 = ends
-            .map(|part| model.part_parameters(part).expect("small"))
-            .iter()
-            .sum();
+        let apart: u64 = ends.map(|part| model.part_parameters(part).expect("small")).iter().sum();
         assert_eq!(apart, 2 * table + 4_096);
     }
 
     #[test]
     fn dimensions_that_make_no_decoder_are_named() {
-        let zero = Decoder {
-            head_dim: 0,
-            ..qwen3_8b()
-        };
-        assert_eq!(
-            zero.check(),
-            Err(ModelError::Zero {
-                dimension: "head_dim"
-            })
-        );
-        let uneven = Decoder {
-            key_value_heads: 5,
-            ..qwen3_8b()
-        };
-        assert_eq!(
-            uneven.check(),
-            Err(ModelError::UnevenHeads {
-                attention_heads: 32,
-                key_value_heads: 5
-            })
-        );
+        let zero = Decoder { head_dim: 0, ..qwen3_8b() };
+        assert_eq!(zero.check(), Err(ModelError::Zero { dimension: "head_dim" }));
+        let uneven = Decoder { key_value_heads: 5, ..qwen3_8b() };
+        assert_eq!(uneven.check(), Err(ModelError::UnevenHeads { attention_heads: 32, key_value_heads: 5 }));
     }
 
     #[test]
     fn absurd_dimensions_are_an_error_not_a_wrap() {
-        let huge = Decoder {
-            hidden_size: u64::MAX / 2,
-            ..qwen3_8b()
-        };
+        let huge = Decoder { hidden_size: u64::MAX / 2, ..qwen3_8b() };
         assert_eq!(huge.parameters(), Err(ModelError::TooLarge { what: PARAMETERS }));
     }
 }

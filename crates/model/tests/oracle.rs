@@ -26,10 +26,7 @@ fn case_activations(scenario: &Value) -> Activations {
     let products = scenario["gemm_policy"] == "recompute_products";
     let number = |key: &str| scenario[key].as_u64().expect("a number");
     Activations {
-        micro_batch: MicroBatch {
-            sequences: number("microbatch_size"),
-            tokens: number("tokens"),
-        },
+        micro_batch: MicroBatch { sequences: number("microbatch_size"), tokens: number("tokens") },
         ..activations(1, Saved::GemmInputsFp32, Recompute { silu, products })
     }
 }
@@ -42,10 +39,7 @@ fn matrix_inputs_agree_with_the_book() {
     assert!(cases.len() >= 10);
     for case in cases {
         let with = case_activations(&case["scenario"]);
-        let without = Activations {
-            saved: Saved::NonlinearFp32,
-            ..with
-        };
+        let without = Activations { saved: Saved::NonlinearFp32, ..with };
         let added = four_stages()
             .map(|part| with.saved_bytes(part).expect("small") - without.saved_bytes(part).expect("small"));
         let extra_workspace = four_stages().map(|part| {
@@ -55,17 +49,9 @@ fn matrix_inputs_agree_with_the_book() {
 
         let (id, expect) = (&case["id"], &case["expect"]);
         let workspace = expect["workspace_bytes"].as_u64().expect("a number");
-        assert_eq!(
-            Value::from(added.to_vec()),
-            expect["added_saved_bytes_per_stage"],
-            "{id}"
-        );
+        assert_eq!(Value::from(added.to_vec()), expect["added_saved_bytes_per_stage"], "{id}");
         assert_eq!(extra_workspace, [workspace; 4], "{id}");
-        assert_eq!(
-            Value::from(rebuilt),
-            expect["extra_scalar_ops_per_microbatch"],
-            "{id}"
-        );
+        assert_eq!(Value::from(rebuilt), expect["extra_scalar_ops_per_microbatch"], "{id}");
     }
 }
 
@@ -76,11 +62,7 @@ fn nonlinear_state_follows_the_formula_per_token() {
             let all = activations(tokens, Saved::NonlinearFp32, recompute);
             let layer = all.saved_bytes(Part::layers(1)).expect("small");
             assert_eq!(layer, tokens * (constant + 64 * (tokens + 1)));
-            let head = Part {
-                layers: 0,
-                embedding: false,
-                head: true,
-            };
+            let head = Part { layers: 0, embedding: false, head: true };
             assert_eq!(all.saved_bytes(head).expect("small"), 624_132 * tokens);
         }
     }
@@ -94,10 +76,7 @@ fn the_headline_stages_and_messages_are_exact() {
     assert_eq!(all.activation_message(), Ok(1 << 20));
     assert_eq!(all.gradient_message(), Ok(2 << 20));
     assert_eq!(all.workspace_bytes(Part::layers(9)), Ok(0));
-    let silu = Activations {
-        recompute: Recompute::SILU,
-        ..all
-    };
+    let silu = Activations { recompute: Recompute::SILU, ..all };
     assert_eq!(silu.workspace_bytes(Part::layers(9)), Ok(8 * 128 * 12_288));
 }
 
@@ -136,10 +115,7 @@ fn absurd_sizes_are_errors() {
     let mut all = activations(u64::MAX, Saved::NonlinearFp32, Recompute::NONE);
     assert!(all.saved_bytes(Part::layers(1)).is_err());
     assert!(all.activation_message().is_err());
-    all.micro_batch = MicroBatch {
-        sequences: u64::MAX,
-        tokens: 1,
-    };
+    all.micro_batch = MicroBatch { sequences: u64::MAX, tokens: 1 };
     assert!(all.saved_bytes(Part::layers(1)).is_err());
     all.recompute = Recompute::SILU;
     assert!(all.workspace_bytes(Part::layers(1)).is_err());

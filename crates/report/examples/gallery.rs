@@ -162,7 +162,11 @@ fn path(step: &Step) -> Vec<Event> {
 /// The pictures of sweeps and searches.
 fn charts(directory: &Path, all: &[Step]) -> Result<(), Box<dyn Error>> {
     let mut candidates: Vec<Candidate> = all.iter().map(|step| Candidate::from(&step.view())).collect();
-    save(directory, "tradeoff-3", &tradeoff("Qwen3-8B on 4 stages", &candidates, all[0].view().common_budget()))?;
+    save(
+        directory,
+        "tradeoff-3",
+        &tradeoff("Qwen3-8B on 4 stages", &candidates, all[0].view().common_budget()),
+    )?;
     for chunks in [3, 4, 6] {
         candidates.push(Candidate::from(&planned("interleaved", [4, chunks, 8])?.view()));
     }
@@ -172,7 +176,11 @@ fn charts(directory: &Path, all: &[Step]) -> Result<(), Box<dyn Error>> {
         let (makespan, peak) = (Duration::from_nanos(ms * MS), Bytes::new(mb * MS));
         candidates.push(Candidate { name: name.to_owned(), makespan, peak });
     }
-    save(directory, "tradeoff", &tradeoff("Qwen3-8B on 4 stages", &candidates, all[0].view().common_budget()))?;
+    save(
+        directory,
+        "tradeoff",
+        &tradeoff("Qwen3-8B on 4 stages", &candidates, all[0].view().common_budget()),
+    )?;
     let share = |m: f64, p: f64| m / (m + p - 1.0);
     let line = |p: u32, stroke| Line {
         name: format!("{p} ranks"),

@@ -30,10 +30,7 @@ pub(crate) enum Stage {
 
 /// A response being generated.
 #[derive(Clone, Copy, Debug)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is set and cleared by itself, named at its field"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "each is set and cleared by itself, named at its field")]
 pub(crate) struct Response {
     /// Number of its sample, in order of launch.
     pub(crate) sample: u64,
