@@ -51,7 +51,7 @@ fn pytorch_takes_as_long_as_simulated() {
     }
     let Some(python) = python_with_torch() else { return };
     let place = tempfile::tempdir().expect("there is room for temporary files");
-    let cases = export_all("pytorch-csv", place.path());
+    let cases = export_all("pytorch-comms-csv", place.path());
     let (sleep, repeat) = (SLEEP_MS.to_string(), REPEAT.to_string());
     let reports = run_in_pytorch(&python, &cases, &["--sleep-ms", &sleep, "--repeat", &repeat]);
     let mut table = vec![
@@ -111,14 +111,13 @@ impl Case {
     fn simulated_ms(&self) -> f64 {
         let file = self.file.file_name().and_then(|name| name.to_str()).expect("it is made here");
         let scenario = self.file.with_extension("toml");
-        // Lengths are for all of a rank's chunks; of a pair, for two stages of that many chunks each.
-        let [forward, backward, pair] = [1, 2, 3].map(|passes| passes * SLEEP_MS * self.chunks);
+        // Lengths are for all of a rank's chunks.
+        let [forward, backward] = [1, 2].map(|passes| passes * SLEEP_MS * self.chunks);
         let text = format!(
             "pipeline.schedule_file = \"{file}\"\n\
              [time]\n\
              forward = \"{forward} ms\"\n\
              backward = \"{backward} ms\"\n\
-             overlapped_pair = \"{pair} ms\"\n\
              first_stage_input_gradient = \"none\"\n"
         );
         fs::write(&scenario, text).expect("there is room");
