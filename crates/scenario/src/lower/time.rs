@@ -32,52 +32,26 @@ pub(super) fn lower(
     problems: &mut Problems,
 ) -> Result<Times, Broken> {
     let time = file.time.get().ok_or(Broken)?;
-    let rank = Each::rank(shape);
-    let zero = Duration::ZERO;
-    let forward = for_each(&time.forward, "time.forward", zero, rank, problems);
-    let backward = for_each(&time.backward, "time.backward", zero, rank, problems);
+    let (rank, zero) = (Each::rank(shape), Duration::ZERO);
+    let lengths = Lengths::lower(file, shape, split, stretch, problems);
     let path = "time.weight_gradient_fraction";
     let fraction = for_each(&time.weight_gradient_fraction, path, Share::HALF, rank, problems);
     let update = for_each(&time.update, "time.update", zero, rank, problems);
     let pair = for_each(&time.overlapped_pair, "time.overlapped_pair", zero, rank, problems);
-    let by_stage = layer_time::lower(file, shape, split, problems)?;
-    let mut stretched = |lengths: Vec<Duration>, by: &[Ratio]| {
-        let longer = lengths.into_iter().zip(by).map(|(length, ratio)| ratio.apply(length));
-        longer.collect::<Option<Vec<Duration>>>().ok_or_else(|| {
-            problems.push(too_long(file));
-            Broken
-        })
-    };
-    let (forward, backward) = (stretched(forward?, &stretch.ranks)?, stretched(backward?, &stretch.ranks)?);
-    let (update, pair) = (stretched(update?, &stretch.updates)?, stretched(pair?, &stretch.ranks)?);
-    let fraction = fraction?;
-
-    // Lengths by layer are sums already; those by rank are shared out.
-    let mut layer_costs = None;
-    let by_stage = match by_stage {
-        None => None,
-        Some(given) => {
-            let ranks: Vec<Ratio> =
-                stages(shape).map(|stage| stretch.ranks[shape.rank_of(stage).index()]).collect();
-            layer_costs = Some(given.costs);
-            Some((stretched(given.forward, &ranks)?, stretched(given.backward, &ranks)?))
-        }
-    };
+    let (lengths, fraction) = (lengths?, fraction?);
+    let update = stretched(file, update?, &stretch.updates, problems)?;
+    let pair = stretched(file, pair?, &stretch.ranks, problems)?;
 
     let no_first_input = has_no_first_input_gradient(file);
     let mut costs = Vec::with_capacity(shape.stages());
-    for stage in stages(shape) {
-        let on = shape.rank_of(stage).index();
-        let (share, of_forward, of_backward) = match &by_stage {
-            None => (split.shares[stage.index()], forward[on], backward[on]),
-            Some((forward, backward)) => ((1, 1), forward[stage.index()], backward[stage.index()]),
-        };
-        let whole = part_of(share, of_backward.as_nanos());
-        let part = weight_gradient(time, share, of_backward, fraction[on], problems)?;
+    for (stage, (share, forward, backward)) in stages(shape).zip(lengths.by_stage) {
+        let whole = part_of(share, backward.as_nanos());
+        let fraction = fraction[shape.rank_of(stage).index()];
+        let part = weight_gradient(time, share, backward, fraction, problems)?;
         // Without an input gradient to compute, `W` is the whole backward.
         let part = if no_first_input && shape.previous(stage).is_none() { whole } else { part };
         costs.push(StageCost {
-            forward: Duration::from_nanos(part_of(share, of_forward.as_nanos())),
+            forward: Duration::from_nanos(part_of(share, forward.as_nanos())),
             backward: Duration::from_nanos(whole),
             input_gradient: Duration::from_nanos(whole - part),
             weight_gradient: Duration::from_nanos(part),
@@ -91,7 +65,61 @@ pub(super) fn lower(
         overlapped_pair: has_pair.then_some(pair),
         ..RankCost::default()
     });
-    Ok(Times { stages: costs, ranks: ranks.collect(), layer_costs })
+    Ok(Times { stages: costs, ranks: ranks.collect(), layer_costs: lengths.layer_costs })
+}
+
+/// Forwards and backwards before they are shared out.
+struct Lengths {
+    /// By stage: its share, as (part, whole), of a forward and a backward.
+    by_stage: Vec<((u64, u64), Duration, Duration)>,
+    layer_costs: Option<LayerCosts>,
+}
+
+impl Lengths {
+    /// Lengths by rank are to be shared out over the rank's stages; those by layer are a stage's own already.
+    fn lower(
+        file: &File,
+        shape: &Shape,
+        split: &Split,
+        stretch: &Stretch,
+        problems: &mut Problems,
+    ) -> Result<Self, Broken> {
+        let time = file.time.get().ok_or(Broken)?;
+        let (rank, zero) = (Each::rank(shape), Duration::ZERO);
+        let forward = for_each(&time.forward, "time.forward", zero, rank, problems);
+        let backward = for_each(&time.backward, "time.backward", zero, rank, problems);
+        let by_layer = layer_time::lower(file, shape, split, problems)?;
+        let forward = stretched(file, forward?, &stretch.ranks, problems)?;
+        let backward = stretched(file, backward?, &stretch.ranks, problems)?;
+        let Some(given) = by_layer else {
+            let of_stage = |stage: Stage| {
+                let on = shape.rank_of(stage).index();
+                (split.shares[stage.index()], forward[on], backward[on])
+            };
+            return Ok(Self { by_stage: stages(shape).map(of_stage).collect(), layer_costs: None });
+        };
+        let ranks = stages(shape).map(|stage| stretch.ranks[shape.rank_of(stage).index()]);
+        let ranks: Vec<Ratio> = ranks.collect();
+        let forward = stretched(file, given.forward, &ranks, problems)?;
+        let backward = stretched(file, given.backward, &ranks, problems)?;
+        let by_stage =
+            forward.into_iter().zip(backward).map(|(forward, backward)| ((1, 1), forward, backward));
+        Ok(Self { by_stage: by_stage.collect(), layer_costs: Some(given.costs) })
+    }
+}
+
+/// Lengths times their factors.
+fn stretched(
+    file: &File,
+    lengths: Vec<Duration>,
+    by: &[Ratio],
+    problems: &mut Problems,
+) -> Result<Vec<Duration>, Broken> {
+    let longer = lengths.into_iter().zip(by).map(|(length, ratio)| ratio.apply(length));
+    longer.collect::<Option<Vec<Duration>>>().ok_or_else(|| {
+        problems.push(too_long(file));
+        Broken
+    })
 }
 
 /// What slow ranks or large micro-batches have made of a length does not fit.
