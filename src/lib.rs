@@ -24,7 +24,8 @@
 //! let outcome = simulate(&step.inputs, plan)?;
 //! assert_eq!(outcome.summary.makespan.as_nanos(), 330_000_000);
 //!
-//! let labels = Labels { name: scenario.name.clone(), schedule: step.order.name().into(), budget: None };
+//! let (name, schedule) = (scenario.name.clone(), step.order.name().to_owned());
+//! let labels = Labels { name, schedule, ..Labels::default() };
 //! let view = StepView { labels: &labels, shape: step.inputs.shape(), summary: &outcome.summary };
 //! let svg = gantt(&[(view, &outcome.record)]).to_svg()?;
 //! assert!(svg.starts_with("<svg"));
