@@ -184,6 +184,9 @@ fn twice_the_micro_batches(typed: &args::Explain, inputs: &Inputs) -> Option<Oth
 fn against(typed: &args::Explain, schedule: &str) -> Result<Option<Against>> {
     match typed.against.as_deref() {
         Some("none") => Ok(None),
+        Some(other) if pipestep_schedule::find(other).is_none() => {
+            bail!("`--against {other}`: there is no such schedule; `pipestep schedule list` names them")
+        }
         Some(other) => {
             let found = other_schedule(typed, other);
             found.map(Some).with_context(|| format!("`--against {other}`"))
