@@ -90,7 +90,7 @@ const EVERYTHING: [(Part, Artefact, &str); 22] = [
 /// Everything that was asked for and that a scenario of these parts has, with its target.
 pub(super) fn wanted(typed: &args::Run, has: impl Fn(Part) -> bool) -> Vec<(Artefact, Target)> {
     let mut found = Vec::new();
-    for directory in &typed.out {
+    if let Some(directory) = &typed.out {
         let suiting = EVERYTHING.iter().filter(|(part, ..)| has(*part));
         found.extend(
             suiting.map(|&(_, artefact, name)| (artefact, Target::InDirectory(directory.clone(), name))),
