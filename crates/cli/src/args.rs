@@ -70,13 +70,23 @@ communication actions are checked too. Exit codes: 0 it is right; 2 it is not, w
 
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:
-  pipestep explain demo.toml                         idle time by cause, the critical path, what would help
+  pipestep explain demo.toml                         idle time by cause, critical path, what helps
   pipestep explain demo.toml --rank 3                every idle interval of rank 3, in words
   pipestep explain demo.toml --out results           the critical path drawn over the Gantt chart
-  pipestep explain demo.toml --against interleaved   how the step differs from one under another schedule
+  pipestep explain demo.toml --against interleaved   how another schedule differs
   pipestep explain demo.toml --quiet --json -        JSON to standard output, for programs
 
 Exit codes: 0 done; 2 anything went wrong.";
+
+const SEARCH_EXAMPLES: &str = "\
+Examples:
+  pipestep search demo.toml                      every schedule and up to 4 chunks, under its budget
+  pipestep search demo.toml --set 'memory.budget=40 GB' --out results
+  pipestep search demo.toml --exhaustive         the same answer, without leaving anything out
+
+[search] in the scenario says what else may be tried: sizes of micro-batches (with [efficiency]), numbers of
+ranks, recomputation. Where [time] gives lengths by layer, layers are moved between stages too.
+Exit codes: 0 done; 1 nothing fits the memory budget; 2 anything else went wrong.";
 
 const SCHEDULE_EXAMPLES: &str = "\
 Examples:
@@ -114,6 +124,9 @@ pub(crate) enum Command {
     /// Run a scenario at every point of a space, on all cores, and draw what it shows
     #[command(after_help = SWEEP_EXAMPLES)]
     Sweep(Sweep),
+    /// Find the schedule and settings with the shortest step that fits the memory budget
+    #[command(after_help = SEARCH_EXAMPLES)]
+    Search(Search),
     /// Validate a scenario without running it
     Check(Scenario),
     /// Print the JSON schema of scenarios, for editors
@@ -244,6 +257,31 @@ pub(crate) struct Explain {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Write the explanation as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Print nothing
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// `pipestep search`.
+#[derive(Args, Debug)]
+pub(crate) struct Search {
+    #[command(flatten)]
+    pub(crate) scenario: Scenario,
+    /// Simulate every setting, leaving none out by bounds
+    #[arg(long)]
+    pub(crate) exhaustive: bool,
+    /// How many settings to show behind the best one
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) runners_up: u16,
+    /// How many settings to simulate at once; all cores if left out
+    #[arg(long, short, value_name = "N")]
+    pub(crate) jobs: Option<NonZeroU16>,
+    /// Write pareto.png, pareto.svg and search.json to this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write what was found as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
     /// Print nothing

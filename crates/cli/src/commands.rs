@@ -7,6 +7,7 @@ mod reproduce;
 pub(crate) mod run;
 mod schedule;
 mod schema;
+mod search;
 mod sweep;
 
 use anyhow::Result;
@@ -23,6 +24,7 @@ pub(crate) fn run(typed: CommandLine) -> Result<Ending> {
         Command::Run(typed) => run::run(&typed),
         Command::Compare(typed) => compare::run(&typed),
         Command::Explain(typed) => explain::run(&typed),
+        Command::Search(typed) => search::run(&typed),
         Command::Sweep(typed) => sweep::run(&typed),
         Command::Check(typed) => check::run(&typed),
         Command::Reproduce(typed) => reproduce::run(&typed),

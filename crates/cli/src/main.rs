@@ -15,6 +15,7 @@ mod output;
 mod reproduce;
 mod room;
 mod schedule_options;
+mod search;
 mod simulated;
 mod simulated_job;
 mod simulated_rl;

@@ -107,6 +107,12 @@ pub(crate) fn lower_step(
         data_parallel: batch::data_parallel(file).ok()?,
         jitter: jitter.ok()?,
         efficiency: stretch.ok()?.efficiency.clone(),
+        global_batch: pipeline.ok()?.global_batch.get().map(|batch| batch.0),
+        sequences_per_micro_batch: model
+            .as_ref()
+            .ok()?
+            .as_ref()
+            .map(|(activations, _)| activations.micro_batch.sequences),
         tokens_per_micro_batch: model.as_ref().ok()?.as_ref().and_then(|(activations, _)| {
             let size = activations.micro_batch;
             size.sequences.checked_mul(size.tokens)

@@ -24,6 +24,10 @@ pub struct StepScenario {
     pub layers: Option<Vec<u64>>,
     /// What each layer takes, where lengths are given by layer; for balancing stages.
     pub layer_costs: Option<LayerCosts>,
+    /// `pipeline.global_batch`, where micro-batches are cut from it.
+    pub global_batch: Option<u64>,
+    /// Sequences in one micro-batch, where a model is given.
+    pub sequences_per_micro_batch: Option<u64>,
     /// Tokens in one micro-batch, where a model is given.
     pub tokens_per_micro_batch: Option<u64>,
     /// Data-parallel copies of the pipeline, each with its own micro-batches.

@@ -122,12 +122,13 @@ fn chart(name: &str, shown: &Shown, key: &Key, what: What) -> Picture {
         points: series.points.iter().map(|(x, found)| (*x, what.of(found))).collect(),
         stroke: Stroke::Solid,
     };
-    let mut lines: Vec<Line> = series.iter().map(solid).collect();
-    match what {
-        What::Makespan => lines.extend(optimum(series)),
-        What::Utilisation => lines.extend(formulas(series)),
-        What::Peak => lines.extend(budget(series)),
-    }
+    // The first lines are drawn on top, where even a line that is met exactly can be seen.
+    let mut lines: Vec<Line> = match what {
+        What::Makespan => optimum(series).into_iter().collect(),
+        What::Utilisation => formulas(series).into_iter().chain(full(key, series)).collect(),
+        What::Peak => budget(series).into_iter().collect(),
+    };
+    lines.extend(series.iter().map(solid));
     let left_out = match all.saturating_sub(series.len() as u64) {
         0 => String::new(),
         _ => format!(" ({} of {all} lines)", series.len()),
@@ -194,6 +195,17 @@ fn formulas(series: &[Series]) -> Vec<Line> {
         }
     }
     lines
+}
+
+/// The utilisation from which on a pipeline counts as full, where micro-batches are swept.
+fn full(key: &Key, series: &[Series]) -> Option<Line> {
+    let all = || series.iter().flat_map(|series| series.points.iter().map(|point| point.0));
+    let (from, to) = (all().reduce(f64::min)?, all().reduce(f64::max)?);
+    key.counts_micro_batches().then(|| Line {
+        name: "90 %".to_owned(),
+        points: vec![(from, FULL), (to, FULL)],
+        stroke: Stroke::Dashed,
+    })
 }
 
 /// The budget, where there is one and the same for all.
@@ -277,9 +289,7 @@ fn text(manifest: &Manifest, shown: &Shown, directory: &Path) -> String {
     if let Some(best) = &shown.smallest {
         say(format!("lowest peak{among}: {} {}", Bytes::new(best.found.peak_bytes), shown_at(best)));
     }
-    if let Some(key) =
-        shown.along.map(|along| &shown.keys[along]).filter(|key| key.short() == "micro_batches")
-    {
+    if let Some(key) = shown.along.map(|along| &shown.keys[along]).filter(|key| key.counts_micro_batches()) {
         for series in &shown.series {
             if let Some((x, _)) = series.points.iter().find(|(_, found)| found.utilisation >= FULL) {
                 let others =

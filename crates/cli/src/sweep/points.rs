@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, anyhow};
 use pipestep_engine::Time;
-use pipestep_scenario::{Diagnostic, Diagnostics, Override, Scenario, StepScenario};
+use pipestep_scenario::{Diagnostic, Diagnostics, OrderSource, Override, Scenario, StepScenario};
 use pipestep_step::Summary;
 
 use super::fields::{Fields, row};
@@ -108,7 +108,13 @@ impl Points {
 }
 
 fn simulate(step: &StepScenario) -> Result<Fields> {
-    let summary = pipestep_step::summary(&step.inputs, step.plan()?)?;
+    let summary = match &step.order {
+        // A file that says when messages are posted runs as it stands.
+        OrderSource::File { orders, comms: Some(comms), .. } => {
+            pipestep_step::simulate_comms(&step.inputs, orders, comms)?.0.summary
+        }
+        _ => pipestep_step::summary(&step.inputs, step.plan()?)?,
+    };
     Ok(fields(step, &summary))
 }
 

@@ -40,6 +40,11 @@ impl Key {
         self.name.rsplit('.').next().unwrap_or(&self.name)
     }
 
+    /// Whether it is the number of micro-batches.
+    pub(crate) fn counts_micro_batches(&self) -> bool {
+        self.name == "pipeline.micro_batches"
+    }
+
     /// A value for a reader: with the key's name where it is a bare number.
     fn label(&self, value: &str) -> String {
         if self.measure.is_some() || matches!(value, "true" | "false") {

@@ -5,8 +5,10 @@ mod help;
 mod kill;
 mod outputs;
 mod pytorch;
+mod ray;
 mod reference;
 mod scenarios;
+mod search;
 mod sweep;
 
 use std::path::{Path, PathBuf};

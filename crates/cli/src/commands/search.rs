@@ -1,0 +1,74 @@
+//! `pipestep search`: the settings under which a step is shortest and still fits.
+
+use anyhow::{Context, Result};
+use pipestep_engine::Bytes;
+use pipestep_report::{Picture, tradeoff};
+
+use crate::output::{Target, check, print, write_all};
+use crate::search::{Candidates, Effort, Evaluator, Found, command_line, dots, find, json, text};
+use crate::{Ending, args};
+
+/// What can be written about a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Artefact {
+    Json,
+    ParetoPng,
+    ParetoSvg,
+}
+
+/// What `--out` writes, by file name.
+const EVERYTHING: [(Artefact, &str); 3] = [
+    (Artefact::ParetoPng, "pareto.png"),
+    (Artefact::ParetoSvg, "pareto.svg"),
+    (Artefact::Json, "search.json"),
+];
+
+/// Searches, and says what was found.
+pub(crate) fn run(typed: &args::Search) -> Result<Ending> {
+    let wanted = wanted(typed);
+    check(wanted.iter().map(|(_, target)| target))?;
+    let evaluator = Evaluator::new(&typed.scenario)?;
+    let scenario = evaluator.written()?;
+    let name = scenario.name.clone();
+    let candidates = Candidates::new(scenario)?;
+    let effort = if typed.exhaustive { Effort::Exhaustive } else { Effort::Pruned };
+    let shown = 1 + usize::from(typed.runners_up);
+    let jobs = typed.jobs.map_or(0, |jobs| usize::from(jobs.get()));
+    let threads = rayon::ThreadPoolBuilder::new().num_threads(jobs).build();
+    let threads = threads.context("cannot start the threads of the search")?;
+    let found = threads.install(|| find(&evaluator, &candidates, shown, effort));
+
+    write_all(&wanted, |artefact, to| {
+        match artefact {
+            Artefact::Json => to.write_all(json(&name, &candidates, &found, effort).as_bytes())?,
+            Artefact::ParetoPng => to.write_all(&picture(&name, &candidates, &found).to_png()?)?,
+            Artefact::ParetoSvg => to.write_all(picture(&name, &candidates, &found).to_svg()?.as_bytes())?,
+        }
+        Ok(())
+    })?;
+    let stdout_is_taken = wanted.iter().any(|(_, target)| *target == Target::Stdout);
+    if !typed.quiet && !stdout_is_taken {
+        let again = found.best.first().map(|best| {
+            let path = typed.scenario.path.display().to_string();
+            command_line(&path, &typed.scenario.set, &candidates.settings[best.index])
+        });
+        print(&text(&name, &candidates, &found, &again.unwrap_or_default()))?;
+    }
+    Ok(if found.best.is_empty() { Ending::DoesNotFit } else { Ending::Done })
+}
+
+fn picture(name: &str, candidates: &Candidates, found: &Found) -> Picture {
+    let budget: Option<Bytes> =
+        candidates.written.budget.as_ref().and_then(|budget| budget.iter().min().copied());
+    tradeoff(&format!("{name}: time against memory"), &dots(candidates, found), budget)
+}
+
+/// Everything that was asked for, with its target.
+fn wanted(typed: &args::Search) -> Vec<(Artefact, Target)> {
+    let in_directory = typed.out.iter().flat_map(|directory| {
+        let target = |name| Target::InDirectory(directory.clone(), name);
+        EVERYTHING.map(|(artefact, name)| (artefact, target(name)))
+    });
+    let json = typed.json.iter().map(|path| (Artefact::Json, Target::from_argument(path)));
+    in_directory.chain(json).collect()
+}

@@ -1,0 +1,147 @@
+//! One setting at a time: read, bound, simulate.
+
+use anyhow::Result;
+use pipestep_engine::{Bytes, Duration, Time};
+use pipestep_scenario::{Diagnostic, Diagnostics, Override, StepScenario};
+use pipestep_schedule::{Plan, Shape};
+use pipestep_step::Summary;
+
+use super::bounds;
+use super::candidates::Setting;
+use crate::{args, load};
+
+/// Reads the scenario of each setting.
+pub(crate) struct Evaluator {
+    text: String,
+    name: String,
+    set: Vec<Override>,
+}
+
+/// A setting that was read: its step, and what no order of its operations can beat.
+pub(crate) struct Bounded {
+    pub(crate) index: usize,
+    pub(crate) step: StepScenario,
+    /// In ns.
+    pub(crate) makespan: u64,
+    /// By rank, in bytes.
+    pub(crate) peaks: Vec<u64>,
+}
+
+impl Bounded {
+    /// The highest of the lower bounds of the ranks' peaks.
+    pub(crate) fn peak(&self) -> u64 {
+        self.peaks.iter().copied().max().unwrap_or(0)
+    }
+
+    /// Whether it may fit as far as the bounds know.
+    pub(crate) fn may_fit(&self) -> bool {
+        let budget = self.step.budget.as_ref();
+        budget.is_none_or(|budget| self.peaks.iter().zip(budget).all(|(&peak, limit)| peak <= limit.get()))
+    }
+}
+
+/// A setting that was simulated.
+#[derive(Clone, Debug)]
+pub(crate) struct Evaluated {
+    /// Among all settings.
+    pub(crate) index: usize,
+    pub(crate) shape: Shape,
+    pub(crate) summary: Summary,
+    /// Whether every rank stays within its budget.
+    pub(crate) fits: bool,
+    /// The lower bound of its length, in ns.
+    pub(crate) bound: u64,
+}
+
+impl Evaluated {
+    /// In ns.
+    pub(crate) fn makespan(&self) -> u64 {
+        self.summary.makespan.as_nanos()
+    }
+
+    /// The same as a length.
+    pub(crate) fn length(&self) -> Duration {
+        self.summary.makespan.since(Time::ZERO)
+    }
+
+    /// The highest of all ranks.
+    pub(crate) fn peak(&self) -> Bytes {
+        self.summary.highest_peak().1
+    }
+
+    /// Shorter first, then smaller, then as listed.
+    pub(crate) fn key(&self) -> (u64, u64, usize) {
+        (self.makespan(), self.peak().get(), self.index)
+    }
+}
+
+impl Evaluator {
+    /// For the scenario that was named.
+    ///
+    /// # Errors
+    /// The file's.
+    pub(crate) fn new(typed: &args::Scenario) -> Result<Self> {
+        let text = load::text(&typed.path)?;
+        let set = typed.set.iter().map(Override::set).collect();
+        Ok(Self { text, name: typed.path.display().to_string(), set })
+    }
+
+    /// For a text that is in no file.
+    #[cfg(test)]
+    pub(crate) fn of_text(text: &str) -> Self {
+        Self { text: text.to_owned(), name: "test.toml".to_owned(), set: Vec::new() }
+    }
+
+    /// The scenario as it is written.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn written(&self) -> Result<pipestep_scenario::Scenario, Diagnostics> {
+        pipestep_scenario::parse(&self.text, &self.name, &self.set, &load::read_text)
+    }
+
+    /// Reads a setting and bounds it.
+    ///
+    /// # Errors
+    /// Why it is not legal.
+    pub(crate) fn bound(&self, index: usize, setting: &Setting) -> Result<Bounded, String> {
+        let mut overrides = self.set.clone();
+        overrides.extend(setting.overrides());
+        let parsed = pipestep_scenario::parse(&self.text, &self.name, &overrides, &load::read_text);
+        let first =
+            |diagnostics: Diagnostics| diagnostics.iter().next().map_or("", Diagnostic::message).to_owned();
+        let step = parsed.map_err(first)?.step.ok_or("it describes no step")?;
+        let splits = setting.schedule.entry().splits_backward;
+        let makespan = bounds::makespan(&step.inputs, splits);
+        let peaks = bounds::peaks(&step.inputs, splits);
+        Ok(Bounded { index, step, makespan, peaks })
+    }
+
+    /// Simulates a setting; `None` where `can_be_left_out` says so of the bounds that its order gives.
+    ///
+    /// # Errors
+    /// Why it is not legal.
+    pub(crate) fn simulate(
+        mut bounded: Bounded,
+        can_be_left_out: impl Fn(&Bounded) -> bool,
+    ) -> Result<Option<Evaluated>, String> {
+        let plan = bounded.step.plan().map_err(|refusal| refusal.to_string())?;
+        if let Plan::Fixed(orders) = &plan {
+            orders.validate(bounded.step.inputs.shape()).map_err(|error| error.to_string())?;
+            if let Some(peaks) = bounds::peaks_of(&bounded.step.inputs, orders) {
+                bounded.peaks = peaks;
+                if can_be_left_out(&bounded) {
+                    return Ok(None);
+                }
+            }
+        }
+        let summary =
+            pipestep_step::summary(&bounded.step.inputs, plan).map_err(|error| error.to_string())?;
+        let budget = bounded.step.budget.as_ref();
+        let fits = budget.is_none_or(|budget| {
+            summary.ranks.iter().zip(budget).all(|(rank, limit)| rank.peak.bytes <= *limit)
+        });
+        let shape = bounded.step.inputs.shape().clone();
+        Ok(Some(Evaluated { index: bounded.index, shape, summary, fits, bound: bounded.makespan }))
+    }
+}

@@ -1,0 +1,278 @@
+//! What a search says: the best, the runners-up, the front, and why the best wins.
+
+use std::fmt::Write as _;
+
+use pipestep_engine::{Bytes, Duration};
+use pipestep_report::Candidate;
+use serde_json::{Value, json};
+
+use super::candidates::{Candidates, Setting};
+use super::evaluate::Evaluated;
+use super::find::{Effort, Found};
+
+/// Points of the front that are printed at most; the picture has all.
+const MOST_ON_FRONT: usize = 12;
+
+/// The name of a setting: what sets it apart.
+pub(crate) fn name(candidates: &Candidates, done: &Evaluated) -> String {
+    let setting = &candidates.settings[done.index];
+    let mut name = setting.schedule.entry().name.to_owned();
+    if done.shape.copies() > 1 {
+        name += ", two copies of the model";
+    } else if setting.chunks > 1 {
+        let _ = write!(name, ", {} chunks", setting.chunks);
+    }
+    if let Some(ranks) = setting.ranks {
+        let _ = write!(name, ", {ranks} ranks");
+    }
+    if let Some((size, _)) = setting.size {
+        let _ = write!(name, ", {} micro-batches of {size}", done.shape.micro_batches());
+    }
+    if let Some(recompute) = setting.recompute {
+        let _ = write!(name, ", recompute {recompute}");
+    }
+    if let Some(layers) = split_of(candidates, setting) {
+        let layers: Vec<String> = layers.iter().map(ToString::to_string).collect();
+        let _ = write!(name, ", layers {}", layers.join("+"));
+    }
+    name
+}
+
+/// The split of a setting, where splits are tried.
+fn split_of<'a>(candidates: &Candidates, setting: &'a Setting) -> Option<&'a Vec<u64>> {
+    candidates.written.layer_costs.as_ref()?;
+    setting.layers.as_ref()
+}
+
+/// Everything that was simulated, for the picture.
+pub(crate) fn dots(candidates: &Candidates, found: &Found) -> Vec<Candidate> {
+    let dot = |done: &Evaluated| Candidate {
+        name: name(candidates, done),
+        makespan: done.length(),
+        peak: done.peak(),
+    };
+    found.simulated.iter().map(dot).collect()
+}
+
+/// How to run a setting again.
+pub(crate) fn command_line(path: &str, set: &[String], setting: &Setting) -> String {
+    let quoted = |text: &str| {
+        let plain = text.chars().all(|letter| letter.is_ascii_alphanumeric() || "=._-/+".contains(letter));
+        if plain { text.to_owned() } else { format!("'{text}'") }
+    };
+    let sets = set.iter().cloned().chain(setting.sets());
+    let sets: Vec<String> = sets.map(|set| format!("--set {}", quoted(&set))).collect();
+    format!("pipestep run {} {}", quoted(path), sets.join(" "))
+}
+
+/// What is printed.
+pub(crate) fn text(name_of_scenario: &str, candidates: &Candidates, found: &Found, again: &str) -> String {
+    let mut text = format!(
+        "{name_of_scenario}: {} settings; {} simulated, {} left out by bounds, {} not legal\n",
+        candidates.settings.len(),
+        found.simulated.len(),
+        found.left_out,
+        found.illegal.len()
+    );
+    let budget = candidates.written.budget.as_ref().and_then(|budget| budget.iter().min());
+    let rows = |list: &[Evaluated]| list.iter().map(|done| cells(candidates, done)).collect::<Vec<_>>();
+    match found.best.first() {
+        Some(best) => {
+            let fit = budget.map_or(String::new(), |budget| format!(" within {budget} a rank"));
+            let _ = writeln!(text, "\nshortest steps{fit}:\n");
+            text += &table(&rows(&found.best));
+            let _ = writeln!(text, "\nwhy the first one:");
+            for line in why(candidates, found, best) {
+                let _ = writeln!(text, "  * {line}");
+            }
+            let _ = writeln!(text, "\nto run it: {again}");
+        }
+        None => text += &nothing(candidates, found, budget.copied()),
+    }
+    if !found.front.is_empty() {
+        let _ = writeln!(text, "\ntime against memory, whether or not it fits:\n");
+        text += &table(&rows(&found.front[..found.front.len().min(MOST_ON_FRONT)]));
+        if found.front.len() > MOST_ON_FRONT {
+            let _ = writeln!(text, "  and {} more", found.front.len() - MOST_ON_FRONT);
+        }
+    }
+    text
+}
+
+/// One row: makespan, utilisation, peak, whether it fits, name.
+fn cells(candidates: &Candidates, done: &Evaluated) -> [String; 5] {
+    let working = done.summary.gradient_ready.as_nanos() - done.summary.setup.as_nanos();
+    let busy: u128 = done.summary.ranks.iter().map(|rank| u128::from(rank.busy.as_nanos())).sum();
+    let whole = (u128::from(working) * done.summary.ranks.len() as u128).max(1);
+    let fits = match (&candidates.written.budget, done.fits) {
+        (None, _) => "",
+        (Some(_), true) => "fits",
+        (Some(_), false) => "too large",
+    };
+    [
+        done.length().to_string(),
+        format!("{:.1} %", 100.0 * busy as f64 / whole as f64),
+        done.peak().to_string(),
+        fits.to_owned(),
+        name(candidates, done),
+    ]
+}
+
+/// Rows under their headings, numbers to the right.
+fn table(rows: &[[String; 5]]) -> String {
+    let headings = ["makespan", "busy", "highest peak", "", "setting"].map(str::to_owned);
+    let all = || std::iter::once(&headings).chain(rows);
+    let width = |column: usize| all().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let mut text = String::new();
+    for row in all() {
+        let mut line = String::from(" ");
+        for (column, cell) in row.iter().enumerate() {
+            let width = width(column);
+            match column {
+                _ if width == 0 => {}
+                0..=2 => {
+                    let _ = write!(line, " {cell:>width$} ");
+                }
+                _ => {
+                    let _ = write!(line, " {cell:<width$} ");
+                }
+            }
+        }
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text
+}
+
+/// What makes the best the best, from the numbers.
+fn why(candidates: &Candidates, found: &Found, best: &Evaluated) -> Vec<String> {
+    let mut lines = Vec::new();
+    let bound = Duration::from_nanos(best.bound);
+    let over = best.makespan() - best.bound;
+    lines.push(if over == 0 {
+        format!("no order of its operations is shorter: fill, busiest rank and drain take {bound} already")
+    } else {
+        let over = Duration::from_nanos(over);
+        format!("no order of its operations is shorter than {bound} (fill, busiest rank, drain); it takes {over} more")
+    });
+    lines.extend(against_next(candidates, found, best));
+    let faster: Vec<&Evaluated> =
+        found.simulated.iter().filter(|done| !done.fits && done.makespan() < best.makespan()).collect();
+    if let Some(fastest) = faster.iter().min_by_key(|done| done.key()) {
+        let count = faster.len();
+        let (are, need) = if count == 1 { ("is", "needs") } else { ("are", "need") };
+        lines.push(format!(
+            "{count} of those simulated {are} shorter and {need} more memory: {} takes {} and {}",
+            name(candidates, fastest),
+            fastest.length(),
+            fastest.peak()
+        ));
+    }
+    lines.extend(against_written(candidates, found, best));
+    lines
+}
+
+/// What the runner-up loses, and to what.
+fn against_next(candidates: &Candidates, found: &Found, best: &Evaluated) -> Option<String> {
+    let next = found.best.get(1)?;
+    let next_name = name(candidates, next);
+    if next.makespan() == best.makespan() {
+        return Some(match next.peak().get() - best.peak().get() {
+            0 => format!("{next_name} is as short and as small"),
+            more => format!("{next_name} is as short and needs {} more", Bytes::new(more)),
+        });
+    }
+    let longer = Duration::from_nanos(next.makespan() - best.makespan());
+    let busiest =
+        |done: &Evaluated| done.summary.ranks.iter().map(|rank| rank.busy).max().unwrap_or_default();
+    let exposed =
+        |done: &Evaluated| done.summary.makespan.since(done.summary.zero_transfer_makespan).as_nanos();
+    let parts = [
+        ("work of the busiest rank", busiest(best).as_nanos(), busiest(next).as_nanos()),
+        ("waiting for transfers", exposed(best), exposed(next)),
+    ];
+    let rest = |done: &Evaluated| done.makespan() - busiest(done).as_nanos().min(done.makespan());
+    let mut told: Vec<String> = parts
+        .iter()
+        .filter(|(_, ours, theirs)| ours != theirs)
+        .map(|(what, ours, theirs)| {
+            format!("{what} {} against {}", Duration::from_nanos(*ours), Duration::from_nanos(*theirs))
+        })
+        .collect();
+    if told.is_empty() {
+        let (ours, theirs) = (Duration::from_nanos(rest(best)), Duration::from_nanos(rest(next)));
+        told.push(format!("the busiest rank waits {ours} against {theirs}"));
+    }
+    Some(format!("{next_name} is {longer} longer: {}", told.join(", ")))
+}
+
+/// What it gains over the scenario as it is written.
+fn against_written(candidates: &Candidates, found: &Found, best: &Evaluated) -> Option<String> {
+    let written = &candidates.written;
+    let (schedule, shape) = (written.order.schedule()?.entry().name, written.inputs.shape());
+    let is_written = |done: &&Evaluated| {
+        let setting = &candidates.settings[done.index];
+        setting.schedule.entry().name == schedule
+            && done.shape == *shape
+            && setting.layers == written_layers(written)
+    };
+    let as_written = found.simulated.iter().find(is_written)?;
+    if as_written.index == best.index {
+        return Some("it is the scenario as written".to_owned());
+    }
+    let (length, peak) = (as_written.length(), as_written.peak());
+    Some(format!("the scenario as written, {schedule}, takes {length} and {peak}"))
+}
+
+/// The layers of one copy of the model.
+fn written_layers(written: &pipestep_scenario::StepScenario) -> Option<Vec<u64>> {
+    let layers = written.layers.as_ref()?;
+    Some(layers[..layers.len() / written.inputs.shape().copies()].to_vec())
+}
+
+/// What is said when nothing fits.
+fn nothing(candidates: &Candidates, found: &Found, budget: Option<Bytes>) -> String {
+    let smallest = found.simulated.iter().min_by_key(|done| (done.peak(), done.makespan(), done.index));
+    match (smallest, budget) {
+        (Some(smallest), Some(budget)) => {
+            let (name, peak, length) = (name(candidates, smallest), smallest.peak(), smallest.length());
+            format!("\nnothing fits {budget} a rank; the smallest is {name}: {peak}, {length}\n")
+        }
+        _ => {
+            let reason = found.illegal.first().map_or("there is no setting", |(_, reason)| reason.as_str());
+            format!("\nnothing could be simulated: {reason}\n")
+        }
+    }
+}
+
+/// The same for programs.
+pub(crate) fn json(name_of_scenario: &str, candidates: &Candidates, found: &Found, effort: Effort) -> String {
+    let one = |done: &Evaluated| -> Value {
+        let setting = &candidates.settings[done.index];
+        json!({
+            "name": name(candidates, done),
+            "set": setting.sets(),
+            "makespan_ns": done.makespan(),
+            "bound_ns": done.bound,
+            "peak_bytes": done.peak().get(),
+            "fits": done.fits,
+        })
+    };
+    let all = |list: &[Evaluated]| list.iter().map(one).collect::<Vec<_>>();
+    let illegal: Vec<Value> = found
+        .illegal
+        .iter()
+        .map(|(index, reason)| json!({ "set": candidates.settings[*index].sets(), "reason": reason }))
+        .collect();
+    let document = json!({
+        "schema": "pipestep-search-1",
+        "name": name_of_scenario,
+        "exhaustive": effort == Effort::Exhaustive,
+        "settings": candidates.settings.len(),
+        "left_out": found.left_out,
+        "best": all(&found.best),
+        "front": all(&found.front),
+        "simulated": all(&found.simulated),
+        "illegal": illegal,
+    });
+    format!("{document:#}\n")
+}
