@@ -156,7 +156,10 @@ impl Saver<'_> {
 
     fn warn(&mut self, useful: Duration, warnings: &mut Vec<Warning>) {
         let requests = self.checkpoint.requests;
-        if let (Some(write), Some(every)) = (self.fixed_write, requests.every.fixed())
+        // With a near place the writer sees only every so many of the saves.
+        let written = self.checkpoint.near.as_ref().map_or(1, |near| u64::from(near.far_every));
+        let every = requests.every.fixed().and_then(|every| every.times(written).ok());
+        if let (Some(write), Some(every)) = (self.fixed_write, every)
             && write > every
         {
             self.totals.backlog_grows =

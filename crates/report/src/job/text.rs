@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use pipestep_engine::Duration;
 use pipestep_job::{
-    Backlog, Checkpoint, InputTotals, Mode, Reference, ReferenceUnit, RunsSummary, SaveTotals,
+    Backlog, Checkpoint, InputTotals, Mode, Place, Reference, ReferenceUnit, RunsSummary, SaveTotals,
     StragglerTotals, Trigger, Warning, Write, days,
 };
 
@@ -74,7 +74,8 @@ fn summary_lines(view: &JobView, summary: Option<&RunsSummary>) -> Vec<(&'static
         found.extend(backlog_line(&saves).map(|line| ("backlog", line)));
     }
     found.extend(failures_line(view).map(|line| ("failures", line)));
-    found.extend(outcome.stragglers.as_ref().map(|totals| ("slow ranks", slow_ranks(totals))));
+    let ranks = view.inputs.stragglers.ranks.as_ref().and(outcome.stragglers.as_ref());
+    found.extend(ranks.map(|totals| ("slow ranks", slow_ranks(totals))));
     found.extend(outcome.input.as_ref().map(|totals| ("input", input_line(totals))));
     found.extend(view.inputs.references().iter().map(|one| ("check", check_line(view, summary, one))));
     found.extend(outcome.warnings.iter().map(|warning| ("warning", warning_line(view, warning))));
@@ -161,10 +162,12 @@ fn buffers_of(count: u32) -> String {
 }
 
 fn saves_line(view: &JobView, saves: &SaveTotals) -> String {
-    let open = saves.captured.saturating_sub(saves.durable).saturating_sub(saves.lost);
+    let near = view.outcome.checkpoints.iter().filter(|record| record.place == Place::Near).count() as u64;
+    let open = saves.captured.saturating_sub(saves.durable + saves.lost + near);
     let mut parts =
         vec![format!("{} asked for, {} usable", grouped(saves.requested), grouped(saves.durable))];
     for (count, what) in [
+        (near, "to the near place only"),
         (saves.skipped, "skipped or replaced"),
         (saves.lost, "lost to failures before they were"),
         (open, "not usable at the end"),
@@ -287,5 +290,68 @@ fn warning_line(view: &JobView, warning: &Warning) -> String {
              less often, write faster, or skip"
         ),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::testing::{JobSample, seconds};
+
+    fn text(sample: &JobSample) -> String {
+        let text = job_text(&sample.view());
+        for line in text.lines() {
+            assert!(line.chars().count() <= 100, "{line}");
+            assert_eq!(line, line.trim_end());
+        }
+        text
+    }
+
+    #[test]
+    fn the_textbooks_saves_commit_and_cost_what_it_says() {
+        let slow = text(&JobSample::seed(7, &[50]));
+        for needle in ["36.5 s", "30 s", "29 s", "45.5 GB unwritten", "16.5 s from capture to usable"] {
+            assert!(slow.contains(needle), "{needle}: {slow}");
+        }
+        let fast = text(&JobSample::seed(20, &[50]));
+        for needle in ["26.1 s", "46.1 s", "10 s", "9.5 s", "the writer keeps up"] {
+            assert!(fast.contains(needle), "{needle}: {fast}");
+        }
+    }
+
+    #[test]
+    fn a_writer_that_is_too_slow_is_warned_of() {
+        let mut sample = JobSample::seed(7, &[]);
+        let checkpoint = sample.inputs.checkpoint.as_mut().expect("the seed's job saves");
+        checkpoint.requests.every = pipestep_job::Spread::Fixed(seconds(10));
+        sample.inputs.work = None;
+        sample.inputs.horizon = Some(pipestep_engine::Time::from_nanos(600_000_000_000));
+        let text = text(&JobSample::of(sample.inputs, 1)).split_whitespace().collect::<Vec<_>>().join(" ");
+        for needle in
+            ["11.2 GB/s asked, 7.0 GB/s given", "save less often, write faster, or skip", "stands still"]
+        {
+            assert!(text.contains(needle), "{needle}: {text}");
+        }
+    }
+
+    #[test]
+    fn random_runs_are_summed_up_with_formulas_beside_them() {
+        let text = text(&JobSample::weeks(8));
+        for needle in
+            ["8 runs", "median", "Young's best interval", "simple rule", "(simulated", "failures shown"]
+        {
+            assert!(text.contains(needle), "{needle}: {text}");
+        }
+    }
+
+    #[test]
+    fn every_second_is_in_the_table() {
+        let sample = JobSample::weeks(1);
+        let outcome = &sample.outcome;
+        let lost = outcome.lost.total_nanos() as u64;
+        assert_eq!(outcome.useful.as_nanos() + lost, outcome.elapsed.as_nanos());
+        let result = crate::JobResult::new(&sample.view());
+        let listed: i64 = result.lost.values().sum();
+        assert_eq!(result.useful_ns as i64 + listed, result.elapsed_ns as i64);
     }
 }

@@ -164,6 +164,9 @@ fn samples(view: &RlView, counts: &Counts) -> String {
 
 fn tail(view: &RlView) -> String {
     let tail = &view.sensitivity.base.tail;
+    if tail.ratio < 1.0005 {
+        return format!("every response has about {} tokens: none", rate(tail.mean_tokens));
+    }
     let mut text = format!(
         "the longest response has {} tokens, {} times the mean of {}",
         rate(tail.longest_tokens),
@@ -232,4 +235,50 @@ fn switch_line(view: &RlView, plan: &SwitchPlan) -> String {
     };
     let steps = if moves.is_empty() { "nothing to move".to_owned() } else { moves.join(", ") };
     format!("{steps}: peak {}, {}{found}", gib(plan.peak), plan.time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rl::testing::RlSample;
+
+    fn text(sample: &RlSample) -> String {
+        let text = rl_text(&sample.view());
+        for line in text.lines() {
+            assert!(line.chars().count() <= 100, "{line}");
+            assert_eq!(line, line.trim_end());
+        }
+        text
+    }
+
+    #[test]
+    fn the_textbooks_rounds_take_60_and_44_seconds_and_rollout_limits() {
+        let sync = text(&RlSample::small());
+        for needle in ["round              60 s on average", "rollout: twice as fast it would give +50.0 %"] {
+            assert!(sync.contains(needle), "{needle}: {sync}");
+        }
+        let off = text(&RlSample::one_step_off());
+        for needle in
+            ["round              44 s on average", "1 updates on average, 1 at most", "100.0 %  ███"]
+        {
+            assert!(off.contains(needle), "{needle}: {off}");
+        }
+    }
+
+    #[test]
+    fn rounds_that_break_say_what_was_lost() {
+        let broken = text(&RlSample::broken());
+        for needle in ["where an update goes", "1 engine failure", "generated anew", "for nothing"] {
+            assert!(broken.contains(needle), "{needle}: {broken}");
+        }
+        text(&RlSample::large());
+    }
+
+    #[test]
+    fn the_speed_at_which_another_stage_limits_is_told() {
+        let mut sample = RlSample::small();
+        sample.limits_below = vec![None, Fraction::new(1, 4), None];
+        let text = text(&sample);
+        assert!(text.contains("25.0 % of its speed") && text.contains("update below 25.0 %"), "{text}");
+    }
 }

@@ -76,21 +76,42 @@ pub(super) fn signed_percent(share: f64) -> String {
     format!("{:+.1} %", share * 100.0)
 }
 
-/// How old the weights were that samples came from, with bars.
+/// How old the weights were that samples came from, with bars; ages are put together where there are many.
 pub(super) fn staleness_table(staleness: &[u64]) -> Table {
+    let first = staleness.iter().position(|&count| count > 0).unwrap_or(0);
+    let end = staleness.iter().rposition(|&count| count > 0).map_or(first, |last| last + 1);
+    let each = (end - first).div_ceil(AGES).max(1);
+    let rows: Vec<(usize, u64)> = (first..end)
+        .step_by(each)
+        .map(|age| (age, staleness[age..end.min(age + each)].iter().sum()))
+        .collect();
     let total = staleness.iter().sum::<u64>().max(1);
-    let most = staleness.iter().copied().max().unwrap_or(1).max(1);
+    let most = rows.iter().map(|row| row.1).max().unwrap_or(1).max(1);
     let mut table = new_table(&["weights, updates old", "samples", "share", ""]);
-    let mut row = |age: String, count: u64| {
+    for (age, count) in rows {
+        let last = end.min(age + each) - 1;
+        let age = if last > age { format!("{age} to {last}") } else { age.to_string() };
         let bar = "█".repeat((count as f64 / most as f64 * BAR as f64).round() as usize);
         table.add_row([age, grouped(count), percent(count as f64 / total as f64), bar]);
-    };
-    for (age, &count) in staleness.iter().enumerate().take(AGES) {
-        row(age.to_string(), count);
-    }
-    if staleness.len() > AGES {
-        row(format!("{AGES} and more"), staleness[AGES..].iter().sum());
     }
     align(&mut table, &[3]);
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_ages_share_rows_and_none_is_left_out() {
+        let mut staleness = vec![0; 40];
+        for count in &mut staleness[3..] {
+            *count = 5;
+        }
+        let text = staleness_table(&staleness).to_string();
+        assert!(text.contains("3 to 6") && text.contains("39"), "{text}");
+        assert_eq!(text.lines().filter(|line| line.contains('█')).count(), 10, "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 100));
+        assert_eq!(staleness_table(&[]).to_string().lines().count(), 1);
+    }
 }
