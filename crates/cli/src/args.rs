@@ -166,8 +166,8 @@ pub(crate) struct Reproduce {
 pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) scenario: Scenario,
-    /// Write everything to this directory: gantt.png, gantt.svg, memory.png, memory.svg, result.json,
-    /// events.csv, memory.csv, trace.json
+    /// Write everything to this directory: pictures as PNG and SVG, result.json; of a step also events.csv,
+    /// memory.csv, trace.json
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Write the result as JSON

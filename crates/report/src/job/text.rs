@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use pipestep_engine::Duration;
+use pipestep_engine::{Bytes, Duration};
 use pipestep_job::{
     Backlog, Checkpoint, InputTotals, Mode, Place, Reference, ReferenceUnit, RunsSummary, SaveTotals,
     StragglerTotals, Trigger, Warning, Write, days,
@@ -183,7 +183,7 @@ fn saves_line(view: &JobView, saves: &SaveTotals) -> String {
 }
 
 fn backlog_line(saves: &SaveTotals) -> Option<String> {
-    let peak = saves.peak_bytes?;
+    let peak = saves.peak_bytes.filter(|&peak| peak > Bytes::ZERO)?;
     let trend =
         if saves.backlog_grows { "writes are asked for faster than they end" } else { "the writer keeps up" };
     Some(format!("at most {} in buffers, at {}; {trend}", bytes_short(peak), saves.peak_at))

@@ -56,7 +56,7 @@ impl RlSample {
         inputs.sync.style = SyncStyle::Staggered;
         inputs.faults.engine_failures = vec![EngineFailure {
             engine: 1,
-            at: Time::from_nanos(30_000_000_000),
+            at: Time::from_nanos(70_000_000_000),
             down: seconds(30),
             responses: Survival::Lost,
         }];
