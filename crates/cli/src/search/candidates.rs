@@ -15,14 +15,17 @@ const MOST_CHUNKS: u64 = 4;
 /// More settings than this are refused.
 const MOST_SETTINGS: usize = 200_000;
 
+/// Sequences in a micro-batch; and how many micro-batches there are then, where that does not follow from
+/// `pipeline.global_batch`.
+pub(crate) type Size = (u64, Option<u64>);
+
 /// One way to run the step.
 #[derive(Clone)]
 pub(crate) struct Setting {
     pub(crate) schedule: &'static dyn Schedule,
     pub(crate) chunks: u64,
-    /// Sequences in a micro-batch, only where sizes are tried; and how many micro-batches there are then, where
-    /// that does not follow from `pipeline.global_batch`.
-    pub(crate) size: Option<(u64, Option<u64>)>,
+    /// Only where sizes are tried.
+    pub(crate) size: Option<Size>,
     /// Only where numbers of ranks are tried.
     pub(crate) ranks: Option<u64>,
     pub(crate) recompute: Option<&'static str>,
@@ -112,8 +115,8 @@ fn chunks(schedule: &'static dyn Schedule, search: &SearchSpace) -> Vec<u64> {
     }
 }
 
-/// The sizes of micro-batches to try at the written number of sequences, as [`Setting::size`] has them.
-fn sizes(search: &SearchSpace, written: &StepScenario) -> Result<Vec<Option<(u64, Option<u64>)>>> {
+/// The sizes of micro-batches to try at the written number of sequences.
+fn sizes(search: &SearchSpace, written: &StepScenario) -> Result<Vec<Option<Size>>> {
     if written.efficiency.is_none() {
         if search.micro_batch_sizes.is_some() {
             bail!(

@@ -53,7 +53,7 @@ impl Parts {
 
     /// The smallest value that the largest stage can have.
     fn smallest_maximum(&self) -> u64 {
-        self.best(|largest, cost| largest.max(cost), 0).map_or(u64::MAX, |(largest, _)| largest)
+        self.best(u64::max, 0).map_or(u64::MAX, |(largest, _)| largest)
     }
 
     /// Of the splits without a stage above `largest`, the one with the smallest sum of squares.

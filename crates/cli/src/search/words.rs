@@ -182,27 +182,28 @@ fn against_next(candidates: &Candidates, found: &Found, best: &Evaluated) -> Opt
         });
     }
     let longer = Duration::from_nanos(next.makespan() - best.makespan());
+    // The three add up to the makespan.
     let busiest =
-        |done: &Evaluated| done.summary.ranks.iter().map(|rank| rank.busy).max().unwrap_or_default();
-    let exposed =
-        |done: &Evaluated| done.summary.makespan.since(done.summary.zero_transfer_makespan).as_nanos();
+        |done: &Evaluated| done.summary.ranks.iter().map(|rank| rank.busy.as_nanos()).max().unwrap_or(0);
+    let free = |done: &Evaluated| done.summary.zero_transfer_makespan.as_nanos();
     let parts = [
-        ("work of the busiest rank", busiest(best).as_nanos(), busiest(next).as_nanos()),
-        ("waiting for transfers", exposed(best), exposed(next)),
+        ("work of the busiest rank", busiest(best), busiest(next)),
+        (
+            "waiting of that rank",
+            free(best).saturating_sub(busiest(best)),
+            free(next).saturating_sub(busiest(next)),
+        ),
+        (
+            "for transfers",
+            best.makespan().saturating_sub(free(best)),
+            next.makespan().saturating_sub(free(next)),
+        ),
     ];
-    let rest = |done: &Evaluated| done.makespan() - busiest(done).as_nanos().min(done.makespan());
-    let mut told: Vec<String> = parts
-        .iter()
-        .filter(|(_, ours, theirs)| ours != theirs)
-        .map(|(what, ours, theirs)| {
-            format!("{what} {} against {}", Duration::from_nanos(*ours), Duration::from_nanos(*theirs))
-        })
-        .collect();
-    if told.is_empty() {
-        let (ours, theirs) = (Duration::from_nanos(rest(best)), Duration::from_nanos(rest(next)));
-        told.push(format!("the busiest rank waits {ours} against {theirs}"));
-    }
-    Some(format!("{next_name} is {longer} longer: {}", told.join(", ")))
+    let told = parts.iter().filter(|(_, ours, theirs)| ours != theirs).map(|(what, ours, theirs)| {
+        let (difference, word) = (ours.abs_diff(*theirs), if theirs > ours { "more" } else { "less" });
+        format!("{} {word} {what}", Duration::from_nanos(difference))
+    });
+    Some(format!("{next_name} is {longer} longer: {}", told.collect::<Vec<_>>().join(", ")))
 }
 
 /// What it gains over the scenario as it is written.
@@ -232,16 +233,12 @@ fn written_layers(written: &pipestep_scenario::StepScenario) -> Option<Vec<u64>>
 /// What is said when nothing fits.
 fn nothing(candidates: &Candidates, found: &Found, budget: Option<Bytes>) -> String {
     let smallest = found.simulated.iter().min_by_key(|done| (done.peak(), done.makespan(), done.index));
-    match (smallest, budget) {
-        (Some(smallest), Some(budget)) => {
-            let (name, peak, length) = (name(candidates, smallest), smallest.peak(), smallest.length());
-            format!("\nnothing fits {budget} a rank; the smallest is {name}: {peak}, {length}\n")
-        }
-        _ => {
-            let reason = found.illegal.first().map_or("there is no setting", |(_, reason)| reason.as_str());
-            format!("\nnothing could be simulated: {reason}\n")
-        }
-    }
+    let (Some(smallest), Some(budget)) = (smallest, budget) else {
+        let reason = found.illegal.first().map_or("there is no setting", |(_, reason)| reason.as_str());
+        return format!("\nnothing could be simulated: {reason}\n");
+    };
+    let (name, peak, length) = (name(candidates, smallest), smallest.peak(), smallest.length());
+    format!("\nnothing fits {budget} a rank; the smallest is {name}: {peak}, {length}\n")
 }
 
 /// The same for programs.

@@ -106,11 +106,8 @@ fn write(directory: &Path, pictures: &[(Picture, [&'static str; 2])]) -> Result<
     }
     write_all(&wanted, |(index, is_svg), to| {
         let picture = &pictures[index].0;
-        match is_svg {
-            true => to.write_all(picture.to_svg()?.as_bytes())?,
-            false => to.write_all(&picture.to_png()?)?,
-        }
-        Ok(())
+        let bytes = if is_svg { picture.to_svg()?.into_bytes() } else { picture.to_png()? };
+        Ok(to.write_all(&bytes)?)
     })
 }
 
@@ -165,7 +162,7 @@ fn x_axis(key: &Key, series: &[Series]) -> AxisSpec {
 fn optimum(series: &[Series]) -> Option<Line> {
     let all = series.iter().flat_map(|series| &series.points);
     let (x, found) = all.min_by_key(|(_, found)| found.makespan_ns)?;
-    let is_first = series.iter().any(|series| series.points.first().is_some_and(|first| first.0 == *x));
+    let is_first = series.iter().any(|series| series.points.first().is_some_and(|first| first.0 >= *x));
     let makespan = Duration::from_nanos(found.makespan_ns);
     (!is_first).then(|| Line {
         name: format!("shortest: {makespan}"),
@@ -258,16 +255,11 @@ fn text(manifest: &Manifest, shown: &Shown, directory: &Path) -> String {
     if counts.refused > 0 {
         say(format!("not legal, for example: {}", counts.reason));
     }
-    let among = match counts.with_budget {
-        0 => "",
-        _ => {
-            say(format!(
-                "{} of {} fit the budget",
-                counts.with_budget - counts.too_large,
-                counts.with_budget
-            ));
-            " that fits"
-        }
+    let among = if counts.with_budget > 0 {
+        say(format!("{} of {} fit the budget", counts.with_budget - counts.too_large, counts.with_budget));
+        " that fits"
+    } else {
+        ""
     };
     let shown_at = |best: &Best| format!("at {}", best.at);
     if let Some(best) = &shown.shortest {

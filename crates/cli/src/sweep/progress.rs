@@ -71,7 +71,7 @@ impl Progress {
 fn line(finished: u64, count: u64, computed: u64, elapsed: Duration) -> String {
     let rate = computed as f64 / elapsed.as_secs_f64().max(1e-9);
     let left = (count - finished) as f64 / rate.max(1e-9);
-    let digits = if rate < 10.0 { 1 } else { 0 };
+    let digits = usize::from(rate < 10.0);
     format!("{finished} of {count} points, {rate:.digits$}/s, {} left", indicatif::HumanDuration(whole(left)))
 }
 

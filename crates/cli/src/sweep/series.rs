@@ -256,7 +256,7 @@ impl Gathering {
             }
             return;
         };
-        if places[along] % step(self.sizes[along], MOST_ON_A_LINE) != 0 {
+        if !places[along].is_multiple_of(step(self.sizes[along], MOST_ON_A_LINE)) {
             return;
         }
         let others = (0..places.len()).filter(|&key| key != along);
@@ -277,7 +277,7 @@ impl Gathering {
         let others = (0..places.len()).filter(|&key| key != x && key != y);
         let (step_x, step_y) = (step(self.sizes[x], MOST_CELLS), step(self.sizes[y], MOST_CELLS));
         let off = others.clone().any(|key| places[key] > 0);
-        if off || places[x] % step_x != 0 || places[y] % step_y != 0 {
+        if off || !places[x].is_multiple_of(step_x) || !places[y].is_multiple_of(step_y) {
             return;
         }
         let (column, line) = ((places[x] / step_x) as usize, (places[y] / step_y) as usize);
@@ -362,7 +362,9 @@ mod tests {
 
     fn gathered(keys: Vec<Key>, rows: &[Row]) -> Shown {
         let mut gathering = Gathering::new(keys);
-        rows.iter().for_each(|row| gathering.take(row));
+        for row in rows {
+            gathering.take(row);
+        }
         gathering.finish()
     }
 

@@ -299,8 +299,8 @@ mod tests {
                     store.add(position, format!("{position},a\n")).expect("there is room");
                 }
                 store.finish().expect("it is done");
-                let all: String = (0..6).map(|point| format!("{point},a\n")).collect();
-                assert_eq!(content(place.path(), RESULTS), format!("{HEADER}{all}"));
+                let all: Vec<String> = (0..6).map(|point| format!("{point},a\n")).collect();
+                assert_eq!(content(place.path(), RESULTS), HEADER.to_owned() + &all.concat());
             }
         }
     }

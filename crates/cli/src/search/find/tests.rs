@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::*;
 
-/// SplitMix64: enough chance for problems.
+/// `SplitMix64`: enough chance for problems.
 struct Random(u64);
 
 impl Random {
@@ -92,10 +92,9 @@ fn candidates(evaluator: &Evaluator) -> Option<Candidates> {
     Candidates::new(evaluator.written().ok()?).ok()
 }
 
-/// What is shown of a search.
-fn shown(found: &Found) -> (Vec<(u64, u64, usize)>, Vec<(u64, u64, usize)>) {
-    let keys = |list: &[Evaluated]| list.iter().map(Evaluated::key).collect();
-    (keys(&found.best), keys(&found.front))
+/// What is shown of a search: the best, and the front.
+fn shown(found: &Found) -> [Vec<(u64, u64, usize)>; 2] {
+    [&found.best, &found.front].map(|list| list.iter().map(Evaluated::key).collect())
 }
 
 #[test]
