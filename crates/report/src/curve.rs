@@ -10,32 +10,54 @@ const COLUMN: f64 = 2.0;
 /// A curve with more points than this for each point of width is a band.
 const CROWDED: f64 = 0.8;
 
-/// Draws a curve through points by rising x, straight between them; returns whether it became a band.
-pub(crate) fn draw_curve(
-    picture: &mut Picture,
-    frame: &Frame,
-    points: &[(f64, f64)],
+/// A curve ready to be drawn; of several, all bands come before all lines, so that none hides another.
+#[derive(Debug)]
+pub(crate) struct Curve {
     colour: Colour,
-) -> bool {
-    let [left, _, right, _] = frame.corners;
-    if points.len() as f64 <= (right - left) * CROWDED {
-        picture.path(points.iter().map(|&(x, y)| frame.at(x, y)).collect(), 1.75, colour);
-        return false;
-    }
-    let columns = columns(points, frame.x.ends, ((right - left) / COLUMN).ceil() as usize);
-    let width = (right - left) / columns.len() as f64;
-    let mut means = Vec::with_capacity(columns.len());
-    for (index, column) in columns.iter().enumerate() {
-        let x = left + width * index as f64;
+    /// Left and right end, upper and lower edge of each column.
+    band: Vec<[f64; 4]>,
+    line: Vec<(f64, f64)>,
+}
+
+impl Curve {
+    /// A curve through points by rising x, straight between them.
+    pub(crate) fn new(frame: &Frame, points: &[(f64, f64)], colour: Colour) -> Self {
+        let [left, _, right, _] = frame.corners;
+        if points.len() as f64 <= (right - left) * CROWDED {
+            let line = points.iter().map(|&(x, y)| frame.at(x, y)).collect();
+            return Self { colour, band: Vec::new(), line };
+        }
+        let columns = columns(points, frame.x.ends, ((right - left) / COLUMN).ceil() as usize);
+        let width = (right - left) / columns.len() as f64;
         let y = |value: f64| frame.at(0.0, value).1;
-        if let Some(Column { low, high, area, length }) = *column {
-            picture.fill([x, y(high), x + width, y(low)], mixed(colour, PAPER, 0.6));
-            let mean = if length > 0.0 { area / length } else { low };
-            means.push((x + width / 2.0, y(mean)));
+        let mut curve = Self { colour, band: Vec::new(), line: Vec::new() };
+        for (index, column) in columns.iter().enumerate() {
+            let x = left + width * index as f64;
+            if let Some(Column { low, high, area, length }) = *column {
+                curve.band.push([x, y(high), x + width, y(low)]);
+                let mean = if length > 0.0 { area / length } else { low };
+                curve.line.push((x + width / 2.0, y(mean)));
+            }
+        }
+        curve
+    }
+
+    /// Whether there is too much of it for a line alone.
+    pub(crate) fn is_band(&self) -> bool {
+        !self.band.is_empty()
+    }
+
+    /// Draws the band, if it is one.
+    pub(crate) fn draw_band(&self, picture: &mut Picture) {
+        for &corners in &self.band {
+            picture.fill(corners, mixed(self.colour, PAPER, 0.65));
         }
     }
-    picture.path(means, 1.75, colour);
-    true
+
+    /// Draws the line: the curve, or the mean of its band.
+    pub(crate) fn draw_line(self, picture: &mut Picture) {
+        picture.path(self.line, 1.75, self.colour);
+    }
 }
 
 /// What a curve does within one column.
@@ -113,7 +135,10 @@ mod tests {
         let mut points: Vec<(f64, f64)> = (0..=100_000).map(|i| (f64::from(i) * 10.0, 50.0)).collect();
         (points[12_345].1, points[65_432].1) = (99.0, 1.0);
         let mut picture = Picture::new(100, 50);
-        assert!(draw_curve(&mut picture, &frame, &points, INK));
+        let curve = Curve::new(&frame, &points, INK);
+        assert!(curve.is_band());
+        curve.draw_band(&mut picture);
+        curve.draw_line(&mut picture);
         assert!(picture.shapes().len() <= 51, "{}", picture.shapes().len());
         let ys = picture.shapes().iter().filter_map(|shape| match shape {
             crate::picture::Shape::Box { corners, .. } => Some((corners[1], corners[3])),
@@ -122,7 +147,7 @@ mod tests {
         let (high, low) =
             ys.fold((f64::MAX, 0.0_f64), |(high, low), (top, bottom)| (high.min(top), low.max(bottom)));
         assert!((high - frame.at(0.0, 99.0).1).abs() < 1e-9 && (low - frame.at(0.0, 1.0).1).abs() < 1e-9);
-        assert!(!draw_curve(&mut picture, &frame, &points[..40], INK));
+        assert!(!Curve::new(&frame, &points[..40], INK).is_band());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod distribution;
 mod lanes;
+mod make_result;
 mod result;
 mod storage;
 #[cfg(test)]

@@ -90,9 +90,14 @@ pub(crate) fn draw_lane(
         draw_shares(picture, window, &shares(window, inside(), paints.len()), paints, (top, bottom));
         return true;
     }
-    for segment in inside() {
-        let corners = [window.x(segment.from), top, window.x(segment.to), bottom];
-        paints[segment.paint].fill(picture, corners);
+    // What is narrower than a point comes last, so that its neighbours do not cover the pixel it is given.
+    for narrow in [false, true] {
+        for segment in inside() {
+            let (left, right) = (window.x(segment.from), window.x(segment.to));
+            if (right - left < 1.0) == narrow {
+                paints[segment.paint].fill(picture, [left, top, right, bottom]);
+            }
+        }
     }
     false
 }

@@ -6,7 +6,7 @@ use pipestep_job::{CheckpointRecord, Mode, Place};
 
 use super::JobView;
 use crate::axes::{Axis, Frame, Measure, Scale};
-use crate::curve::{draw_curve, stairs};
+use crate::curve::{Curve, stairs};
 use crate::font::shortened;
 use crate::legend::{Entry, Swatch, entry, legend, note};
 use crate::picture::{Across, Picture};
@@ -20,8 +20,8 @@ const FOOT: f64 = 50.0;
 const PLOT: f64 = 200.0;
 /// Points left of a plot for its axis.
 const AXIS: f64 = 68.0;
-/// More failures than this are not marked with lines.
-const FAILURES: usize = 150;
+/// More failures than these are marked at the top only, and not at all.
+const FAILURES: (usize, usize) = (30, 500);
 const HELD: Colour = Colour(0x00, 0x72, 0xB2);
 const UNWRITTEN: Colour = Colour(0xD5, 0x5E, 0x00);
 const AGE: Colour = Colour(0x00, 0x9E, 0x73);
@@ -71,16 +71,22 @@ impl Plot {
         let x = Axis::time("time on the clock", 0.0, end);
         let frame = Frame { corners, x, y: self.y.clone() };
         frame.draw(picture);
+        let curves = self.curves.iter().map(|(points, colour)| Curve::new(&frame, points, *colour));
+        let curves: Vec<Curve> = curves.collect();
+        let has_bands = curves.iter().any(Curve::is_band);
+        for curve in &curves {
+            curve.draw_band(picture);
+        }
         let failures = &view.outcome.failures;
-        if failures.len() <= FAILURES {
+        if failures.len() <= FAILURES.1 {
+            let lower = if failures.len() <= FAILURES.0 { lower } else { upper + 8.0 };
             for failure in failures {
                 let x = frame.at(failure.at.as_nanos() as f64, 0.0).0;
                 picture.path(vec![(x, upper), (x, lower)], 0.75, ALERT);
             }
         }
-        let mut has_bands = false;
-        for (points, colour) in &self.curves {
-            has_bands |= draw_curve(picture, &frame, points, *colour);
+        for curve in curves {
+            curve.draw_line(picture);
         }
         if let Some(limit) = self.limit {
             let y = frame.at(0.0, limit).1;
@@ -128,6 +134,7 @@ fn buffers(view: &JobView) -> Option<Plot> {
 /// write, nothing of those that a failure destroyed.
 fn unwritten(view: &JobView, size: Bytes) -> Vec<(f64, f64)> {
     let size = size.get() as f64;
+    let end = view.outcome.elapsed.as_nanos();
     // Changes of the sum and of its slope, by time.
     let mut changes: Vec<(u64, f64, f64)> = Vec::new();
     for record in view.outcome.checkpoints.iter().filter(|record| record.place == Place::Far) {
@@ -141,13 +148,12 @@ fn unwritten(view: &JobView, size: Bytes) -> Vec<(f64, f64)> {
                 changes.push((end.as_nanos(), 0.0, slope));
             }
             (Some(start), None) => {
-                let length = mean_write(view).unwrap_or(lost_at.saturating_sub(start.as_nanos()) as f64);
-                let slope = size / length.max(1.0);
-                let written = (slope * lost_at.saturating_sub(start.as_nanos()) as f64).min(size);
+                let so_far = lost_at.unwrap_or(end).saturating_sub(start.as_nanos()) as f64;
+                let slope = size / mean_write(view).unwrap_or(so_far).max(1.0);
                 changes.push((start.as_nanos(), 0.0, -slope));
-                changes.push((lost_at, written - size, slope));
+                changes.extend(lost_at.map(|at| (at, (slope * so_far).min(size) - size, slope)));
             }
-            (None, _) => changes.push((lost_at, -size, 0.0)),
+            (None, _) => changes.extend(lost_at.map(|at| (at, -size, 0.0))),
         }
     }
     changes.sort_by_key(|&(at, ..)| at);
@@ -161,19 +167,16 @@ fn unwritten(view: &JobView, size: Bytes) -> Vec<(f64, f64)> {
         points.push((at as f64, sum.max(0.0)));
         last = at;
     }
-    let end = view.outcome.elapsed.as_nanos();
     points.push((end as f64, (sum + slope * end.saturating_sub(last) as f64).max(0.0)));
     points
 }
 
-/// When a snapshot that was never written whole was lost: at the failure after it, if it was captured before the
-/// end, else at the end of the run.
-fn next_break(view: &JobView, record: &CheckpointRecord, capture: Time) -> u64 {
+/// When a snapshot that was never written whole was lost: at the failure after it; `None` if the run ended first.
+fn next_break(view: &JobView, record: &CheckpointRecord, capture: Time) -> Option<u64> {
     let failures = &view.outcome.failures;
     let from = record.upload_start.unwrap_or(capture);
     let next = failures.partition_point(|failure| failure.at < from);
-    let end = view.outcome.elapsed.as_nanos();
-    failures.get(next).map_or(end, |failure| failure.at.as_nanos())
+    failures.get(next).map(|failure| failure.at.as_nanos())
 }
 
 /// How long a whole write takes in ns, by those that ended.
@@ -214,7 +217,7 @@ fn age(view: &JobView) -> Plot {
 fn failure_entry(view: &JobView) -> Option<Entry> {
     match view.outcome.failures.len() {
         0 => None,
-        1..=FAILURES => Some(entry(Swatch::Line, ALERT, "failure")),
+        count if count <= FAILURES.1 => Some(entry(Swatch::Line, ALERT, "failure")),
         count => Some(entry(Swatch::Line, FAINT_INK, format!("{count} failures, not drawn"))),
     }
 }

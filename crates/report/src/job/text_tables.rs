@@ -5,7 +5,7 @@ use pipestep_engine::{Bytes, Duration, Time};
 use pipestep_job::{CheckpointRecord, Estimate, FailureRecord, RunsSummary};
 
 use super::JobView;
-use super::result::{cause_name, has_two_places, place_name, state_name};
+use super::make_result::{cause_name, has_two_places, place_name, state_name};
 use crate::table::{align, new_table};
 use crate::units::bytes_short;
 

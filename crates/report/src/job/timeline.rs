@@ -5,7 +5,7 @@
 //! column's time, and a second panel shows the stretch round one failure (or the first saves) in full.
 
 use pipestep_engine::Time;
-use pipestep_job::{CheckpointRecord, CheckpointState, Place};
+use pipestep_job::{CheckpointRecord, CheckpointState, FailureOrigin, FailureRecord, Place};
 
 use super::JobView;
 use super::lanes::{Doing, buffered_colour, doings, totals, upload_paint};
@@ -79,14 +79,18 @@ fn windows(view: &JobView, segments: usize) -> Vec<(Window, String)> {
     windows
 }
 
-/// Round the first failure that went back to a checkpoint, else the first saves.
+/// The first failure that threw the job back as far as half of them did or further.
+fn typical(failures: &[FailureRecord]) -> Option<usize> {
+    let mut lengths: Vec<u64> = failures.iter().map(|failure| failure.redo_wall.as_nanos()).collect();
+    let middle = lengths.len() / 2;
+    let (_, &mut median, _) = lengths.get_mut(..).filter(|all| !all.is_empty())?.select_nth_unstable(middle);
+    failures.iter().position(|failure| failure.redo_wall.as_nanos() >= median)
+}
+
+/// Round a typical failure, else the first saves.
 fn stretch(view: &JobView, end: u64) -> Option<((u64, u64), String)> {
     let failures = &view.outcome.failures;
-    let shown = failures
-        .iter()
-        .position(|failure| failure.recovered_to > Time::ZERO && failure.redo_useful.as_nanos() > 0)
-        .or((!failures.is_empty()).then_some(0));
-    if let Some(index) = shown {
+    if let Some(index) = typical(failures) {
         let failure = &failures[index];
         let at = failure.at.as_nanos();
         let from = at.saturating_sub(failure.redo_wall.as_nanos().max(1));
@@ -194,14 +198,16 @@ impl<'a> Panel<'a> {
         if blended || inside().count() > MARKS {
             return blended;
         }
-        let middle = f64::midpoint(bar.0, bar.1);
         for record in inside() {
             if let (Some(staged), Some(start)) = (record.staging_end, record.upload_start) {
                 let ends = (window.x(staged.as_nanos()), window.x(start.as_nanos()));
                 if ends.1 - ends.0 > 0.5 {
-                    picture.path(vec![(ends.0, middle), (ends.1, middle)], 3.0, buffered_colour());
+                    let y = bar.0 - 2.0;
+                    picture.path(vec![(ends.0, y), (ends.1, y)], 2.5, buffered_colour());
                 }
             }
+        }
+        for record in inside() {
             self.mark(picture, record, (top, bottom));
         }
         blended
@@ -284,7 +290,8 @@ impl<'a> Panel<'a> {
                 format!(": {} back on the clock, {} of work to redo", failure.redo_wall, failure.redo_useful)
             }
         };
-        format!("failure at {}{redo}", failure.at)
+        let what = if failure.origin == FailureOrigin::Eviction { "ranks replaced" } else { "failure" };
+        format!("{what} at {}{redo}", failure.at)
     }
 
     /// A dashed line from the failure back to the capture that the job goes on from, if that is in the window.
@@ -333,8 +340,10 @@ fn entries(view: &JobView, segments: &[Segment]) -> Vec<Entry> {
     if has(&|record| record.state == CheckpointState::Skipped) {
         entries.push(entry(Swatch::Cross, INK, "save skipped"));
     }
-    if !view.outcome.failures.is_empty() {
-        entries.push(entry(Swatch::Line, ALERT, "failure"));
+    let failures = &view.outcome.failures;
+    if !failures.is_empty() {
+        let all_replaced = failures.iter().all(|failure| failure.origin == FailureOrigin::Eviction);
+        entries.push(entry(Swatch::Line, ALERT, if all_replaced { "ranks replaced" } else { "failure" }));
     }
     entries
 }
