@@ -51,12 +51,13 @@ fn to_text(checked: &[Checked]) -> String {
         }
         let verdict = if *holds { "ok  " } else { "MISS" };
         let value = shown(*value, claim.unit);
-        let _ = writeln!(
-            text,
-            "  {verdict}  {:58}  {value:>16}  {}",
-            clipped(&claim.says, 58),
-            wanted(claim, *holds)
-        );
+        let mut says = folded(&claim.says, 56).into_iter();
+        let first = says.next().unwrap_or_default();
+        let row = format!("  {verdict}  {first:56}  {value:>16}  {}", wanted(claim, *holds));
+        let _ = writeln!(text, "{}", row.trim_end());
+        for line in says {
+            let _ = writeln!(text, "          {line}");
+        }
     }
     let missed = checked.iter().filter(|one| !one.holds).count();
     let _ = writeln!(text, "\n{} claims, {missed} missed", checked.len());
@@ -73,11 +74,19 @@ fn wanted(claim: &Claim, holds: bool) -> String {
     }
 }
 
-fn clipped(text: &str, columns: usize) -> String {
-    if text.chars().count() <= columns {
-        return text.to_owned();
+/// A text in lines of at most `columns`, broken between words.
+fn folded(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
     }
-    text.chars().take(columns - 3).chain("...".chars()).collect()
+    lines
 }
 
 fn shown(value: f64, unit: Unit) -> String {
