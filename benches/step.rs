@@ -7,6 +7,8 @@
 //! `cargo bench --bench step` prints criterion's times; `cargo bench --bench step -- --ratios` prints one table
 //! of ns per event and ratios to the floor (best of interleaved batches, which a noisy machine needs).
 
+#![expect(clippy::print_stdout, reason = "its table is what a bench is for")]
+
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -312,7 +314,7 @@ fn criterion_benches(criterion: &mut Criterion) {
         group.throughput(Throughput::Elements(case.events)).sample_size(10);
         for (name, mut run) in variants() {
             group.bench_function(name, |bencher| {
-                bencher.iter_batched(|| (), |()| run(&case), BatchSize::PerIteration)
+                bencher.iter_batched(|| (), |()| run(&case), BatchSize::PerIteration);
             });
         }
         group.finish();
