@@ -51,7 +51,7 @@ fn to_text(checked: &[Checked]) -> String {
         }
         let verdict = if *holds { "ok  " } else { "MISS" };
         let value = shown(*value, claim.unit);
-        let mut says = folded(&claim.says, 56).into_iter();
+        let mut says = output::folded(&claim.says, 56).into_iter();
         let first = says.next().unwrap_or_default();
         let row = format!("  {verdict}  {first:56}  {value:>16}  {}", wanted(claim, *holds));
         let _ = writeln!(text, "{}", row.trim_end());
@@ -72,21 +72,6 @@ fn wanted(claim: &Claim, holds: bool) -> String {
         Expected::AtLeast(least) => format!("(>= {})", shown(least, claim.unit)),
         Expected::AtMost(most) => format!("(<= {})", shown(most, claim.unit)),
     }
-}
-
-/// A text in lines of at most `columns`, broken between words.
-fn folded(text: &str, columns: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 fn shown(value: f64, unit: Unit) -> String {

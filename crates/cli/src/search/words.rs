@@ -9,6 +9,10 @@ use serde_json::{Value, json};
 use super::candidates::{Candidates, Setting};
 use super::evaluate::Evaluated;
 use super::find::{Effort, Found};
+use crate::output::folded;
+
+/// No line is longer than this.
+const COLUMNS: usize = 100;
 
 /// Points of the front that are printed at most; the picture has all.
 const MOST_ON_FRONT: usize = 12;
@@ -83,9 +87,9 @@ pub(crate) fn text(name_of_scenario: &str, candidates: &Candidates, found: &Foun
             text += &table(&rows(&found.best));
             let _ = writeln!(text, "\nwhy the first one:");
             for line in why(candidates, found, best) {
-                let _ = writeln!(text, "  * {line}");
+                let _ = writeln!(text, "  * {}", folded(&line, COLUMNS - 4).join("\n    "));
             }
-            let _ = writeln!(text, "\nto run it: {again}");
+            let _ = writeln!(text, "\nto run it:\n\n  {}", again.replace(" --set ", " \\\n      --set "));
         }
         None => text += &nothing(candidates, found, budget.copied()),
     }
