@@ -14,8 +14,10 @@ mod merge;
 mod plots;
 mod points;
 mod progress;
+mod quantity;
 mod run;
 mod series;
+mod simulate;
 mod space;
 mod store;
 

@@ -5,12 +5,13 @@
 use anyhow::{Context, Result};
 use pipestep_engine::Bytes;
 
+use super::quantity::Quantity;
 use super::space::Space;
 
 /// Columns before those of the swept keys.
 const FIRST: &str = "point";
 /// Columns after those of the swept keys. A number that does not apply is empty.
-const LAST: [&str; 16] = [
+const LAST: [&str; 20] = [
     "schedule",
     "ranks",
     "chunks",
@@ -25,13 +26,25 @@ const LAST: [&str; 16] = [
     "peak_bytes_by_rank",
     "budget_bytes",
     "fits",
+    "job_elapsed_ns",
+    "job_useful_fraction",
+    "rl_round_ns",
+    "rl_useful_samples_per_s",
     "simulated",
     "reason",
 ];
 
-/// What one legal point came to.
-#[derive(Clone, Debug, PartialEq)]
+/// What one legal point came to: whatever parts its scenario has.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Fields {
+    pub(crate) step: Option<StepFields>,
+    pub(crate) job: Option<JobFields>,
+    pub(crate) rl: Option<RlFields>,
+}
+
+/// Of a step.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct StepFields {
     pub(crate) schedule: String,
     pub(crate) ranks: usize,
     pub(crate) chunks: usize,
@@ -46,19 +59,33 @@ pub(crate) struct Fields {
     pub(crate) budget: Option<Vec<Bytes>>,
 }
 
-impl Fields {
+/// Of a job, the mean of its runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct JobFields {
+    pub(crate) elapsed_ns: f64,
+    pub(crate) useful_fraction: f64,
+}
+
+/// Of rounds of RL.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct RlFields {
+    pub(crate) round_ns: u64,
+    pub(crate) useful_samples_per_s: f64,
+}
+
+impl StepFields {
     /// Whether every rank stays within its budget.
-    pub(crate) fn fits(&self) -> Option<bool> {
+    fn fits(&self) -> Option<bool> {
         let budget = self.budget.as_ref()?;
         Some(self.peaks.iter().zip(budget).all(|(peak, budget)| peak <= budget))
     }
 
     /// The highest peak of all ranks.
-    pub(crate) fn peak(&self) -> Bytes {
+    fn peak(&self) -> Bytes {
         self.peaks.iter().copied().max().unwrap_or(Bytes::ZERO)
     }
 
-    fn cells(&self) -> [String; LAST.len()] {
+    fn cells(&self) -> [String; 14] {
         let shown = |number: Option<String>| number.unwrap_or_default();
         let by_rank: Vec<String> = self.peaks.iter().map(|peak| peak.get().to_string()).collect();
         let budget = self.budget.as_ref().and_then(|budget| budget.iter().min());
@@ -78,9 +105,26 @@ impl Fields {
             by_rank.join(" "),
             shown(budget.map(|bytes| bytes.get().to_string())),
             shown(self.fits().map(|fits| fits.to_string())),
-            true.to_string(),
-            String::new(),
         ]
+    }
+}
+
+impl Fields {
+    fn cells(&self) -> Vec<String> {
+        let mut cells: Vec<String> = match &self.step {
+            Some(step) => step.cells().into(),
+            None => vec![String::new(); 14],
+        };
+        cells.extend(match self.job {
+            Some(job) => [job.elapsed_ns.to_string(), job.useful_fraction.to_string()],
+            None => [String::new(), String::new()],
+        });
+        cells.extend(match self.rl {
+            Some(rl) => [rl.round_ns.to_string(), rl.useful_samples_per_s.to_string()],
+            None => [String::new(), String::new()],
+        });
+        cells.extend([true.to_string(), String::new()]);
+        cells
     }
 }
 
@@ -96,9 +140,8 @@ pub(crate) fn row(point: u64, values: &[&str], outcome: Result<Fields, String>) 
     let cells = match outcome {
         Ok(fields) => fields.cells(),
         Err(reason) => {
-            let mut cells = [const { String::new() }; LAST.len()];
-            cells[LAST.len() - 2] = false.to_string();
-            cells[LAST.len() - 1] = reason;
+            let mut cells = vec![String::new(); LAST.len() - 2];
+            cells.extend([false.to_string(), reason]);
             cells
         }
     };
@@ -139,16 +182,22 @@ pub(crate) struct Row {
 }
 
 /// The numbers of a row that are drawn and summed up.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Found {
-    pub(crate) ranks: f64,
-    pub(crate) micro_batches: f64,
-    pub(crate) makespan_ns: u64,
-    pub(crate) utilisation: f64,
-    pub(crate) tokens_per_second: Option<f64>,
-    pub(crate) peak_bytes: u64,
+    pub(crate) ranks: Option<f64>,
+    pub(crate) micro_batches: Option<f64>,
+    /// In the order of [`Quantity::ALL`].
+    pub(crate) quantities: [Option<f64>; Quantity::ALL.len()],
     pub(crate) budget_bytes: Option<u64>,
     pub(crate) fits: Option<bool>,
+}
+
+impl Found {
+    /// One of its numbers.
+    pub(crate) fn get(&self, quantity: Quantity) -> Option<f64> {
+        let place = Quantity::ALL.iter().position(|&one| one == quantity)?;
+        self.quantities[place]
+    }
 }
 
 impl Row {
@@ -161,19 +210,14 @@ impl Row {
             let place = LAST.iter().position(|&column| column == name)?;
             record.get(1 + keys + place).filter(|text| !text.is_empty())
         };
-        let found = match cell("simulated")? {
-            "true" => Some(Found {
-                ranks: cell("ranks")?.parse().ok()?,
-                micro_batches: cell("micro_batches")?.parse().ok()?,
-                makespan_ns: cell("makespan_ns")?.parse().ok()?,
-                utilisation: cell("utilisation")?.parse().ok()?,
-                tokens_per_second: cell("tokens_per_second").and_then(|text| text.parse().ok()),
-                peak_bytes: cell("peak_bytes")?.parse().ok()?,
-                budget_bytes: cell("budget_bytes").and_then(|text| text.parse().ok()),
-                fits: cell("fits").and_then(|text| text.parse().ok()),
-            }),
-            _ => None,
-        };
+        let number = |name: &str| cell(name).and_then(|text| text.parse::<f64>().ok());
+        let found = (cell("simulated")? == "true").then(|| Found {
+            ranks: number("ranks"),
+            micro_batches: number("micro_batches"),
+            quantities: Quantity::ALL.map(|quantity| number(quantity.column())),
+            budget_bytes: cell("budget_bytes").and_then(|text| text.parse().ok()),
+            fits: cell("fits").and_then(|text| text.parse().ok()),
+        });
         Some(Self {
             point: record.get(0)?.parse().ok()?,
             values: (1..=keys).filter_map(|place| record.get(place).map(str::to_owned)).collect(),
@@ -189,7 +233,7 @@ mod tests {
     use pipestep_scenario::{Axis, Sweep};
 
     fn fields() -> Fields {
-        Fields {
+        let step = StepFields {
             schedule: "1f1b".to_owned(),
             ranks: 2,
             chunks: 1,
@@ -200,7 +244,9 @@ mod tests {
             tokens_per_second: Some(2_950.5),
             peaks: vec![Bytes::new(7), Bytes::new(9)],
             budget: Some(vec![Bytes::new(8), Bytes::new(8)]),
-        }
+        };
+        let rl = RlFields { round_ns: 5_000, useful_samples_per_s: 0.5 };
+        Fields { step: Some(step), job: None, rl: Some(rl) }
     }
 
     fn read(line: &str) -> Option<Row> {
@@ -213,12 +259,13 @@ mod tests {
         let line = row(12, &["8", "\"1f1b\""], Ok(fields())).expect("plain");
         assert_eq!(
             line,
-            "12,8,1f1b,1f1b,2,1,8,347000000,0.25,0.25,0.3333333333333333,0.75,2950.5,9,7 9,8,false,true,\n"
+            "12,8,1f1b,1f1b,2,1,8,347000000,0.25,0.25,0.3333333333333333,0.75,2950.5,9,7 9,8,false,,,5000,0.5,true,\n"
         );
         let row = read(&line).expect("it is whole");
         let found = row.found.expect("it is legal");
         assert_eq!((row.point, row.values), (12, vec!["8".to_owned(), "1f1b".to_owned()]));
-        assert_eq!((found.makespan_ns, found.peak_bytes, found.fits), (347_000_000, 9, Some(false)));
+        let expected = [Some(347e6), Some(2_950.5), Some(0.75), Some(9.0), None, None, Some(5e3), Some(0.5)];
+        assert_eq!((found.quantities, found.fits), (expected, Some(false)));
     }
 
     #[test]

@@ -6,64 +6,17 @@ use std::path::Path;
 use anyhow::Result;
 use pipestep_engine::{Bytes, Duration};
 use pipestep_report::{
-    AxisSpec, Best as BestEnd, Candidate, HeatMap, Line, LineChart, Measure, Picture, Stroke, heat_map,
-    line_chart, tradeoff,
+    AxisSpec, Candidate, HeatMap, Line, LineChart, Measure, Picture, Stroke, heat_map, line_chart, tradeoff,
 };
 
 use super::fields::Found;
 use super::manifest::Manifest;
+use super::quantity::Quantity;
 use super::series::{Best, Grid, Key, Series, Shown, read};
 use crate::output::{Target, write_all};
 
 /// From this utilisation on a pipeline is called full.
 const FULL: f64 = 0.9;
-
-/// What is drawn of a point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
-    Makespan,
-    Utilisation,
-    Peak,
-}
-
-impl What {
-    const ALL: [Self; 3] = [Self::Makespan, Self::Utilisation, Self::Peak];
-
-    fn of(self, found: &Found) -> f64 {
-        match self {
-            Self::Makespan => found.makespan_ns as f64,
-            Self::Utilisation => found.utilisation,
-            Self::Peak => found.peak_bytes as f64,
-        }
-    }
-
-    const fn measure(self) -> Measure {
-        match self {
-            Self::Makespan => Measure::Time,
-            Self::Utilisation => Measure::Share,
-            Self::Peak => Measure::Bytes,
-        }
-    }
-
-    const fn words(self) -> &'static str {
-        match self {
-            Self::Makespan => "makespan",
-            Self::Utilisation => "utilisation",
-            Self::Peak => "highest peak of a rank",
-        }
-    }
-
-    /// File names of the chart and of the map.
-    const fn files(self) -> [&'static str; 4] {
-        match self {
-            Self::Makespan => ["makespan.png", "makespan.svg", "makespan-map.png", "makespan-map.svg"],
-            Self::Utilisation => {
-                ["utilisation.png", "utilisation.svg", "utilisation-map.png", "utilisation-map.svg"]
-            }
-            Self::Peak => ["peak.png", "peak.svg", "peak-map.png", "peak-map.svg"],
-        }
-    }
-}
 
 /// Draws the sweep in `directory` and gives what there is to say about it.
 ///
@@ -72,19 +25,18 @@ impl What {
 pub(crate) fn draw(directory: &Path, manifest: &Manifest) -> Result<Drawn> {
     let shown = read(directory, manifest)?;
     let mut pictures: Vec<(Picture, [&'static str; 2])> = Vec::new();
-    if let Some(along) = shown.along {
-        for what in What::ALL {
-            let [png, svg, ..] = what.files();
-            pictures.push((chart(manifest.name(), &shown, &shown.keys[along], what), [png, svg]));
+    let name = manifest.name();
+    for (quantity, there) in Quantity::ALL.into_iter().zip(shown.any) {
+        let (Some([chart_files, map_files]), true) = (quantity.files(), there) else { continue };
+        if let Some(along) = shown.along {
+            pictures.push((chart(name, &shown, &shown.keys[along], quantity), chart_files));
         }
-    } else {
-        pictures.push((scatter(manifest.name(), &shown), ["tradeoff.png", "tradeoff.svg"]));
+        if let Some(grid) = &shown.grid {
+            pictures.push((map(name, grid, quantity), map_files));
+        }
     }
-    if let Some(grid) = &shown.grid {
-        for what in What::ALL {
-            let [_, _, png, svg] = what.files();
-            pictures.push((map(manifest.name(), grid, what), [png, svg]));
-        }
+    if shown.along.is_none() {
+        pictures.push((scatter(name, &shown), ["tradeoff.png", "tradeoff.svg"]));
     }
     write(directory, &pictures)?;
     Ok(Drawn { text: text(manifest, &shown, directory), none_fits: shown.counts.none_fits() })
@@ -112,18 +64,18 @@ fn write(directory: &Path, pictures: &[(Picture, [&'static str; 2])]) -> Result<
 }
 
 /// One value against the key along, with what it is compared to.
-fn chart(name: &str, shown: &Shown, key: &Key, what: What) -> Picture {
+fn chart(name: &str, shown: &Shown, key: &Key, quantity: Quantity) -> Picture {
     let (series, all) = (shown.series.as_slice(), shown.all_series);
     let solid = |series: &Series| Line {
         name: if series.name.is_empty() { "simulated".to_owned() } else { series.name.clone() },
-        points: series.points.iter().map(|(x, found)| (*x, what.of(found))).collect(),
+        points: series.points.iter().filter_map(|(x, found)| Some((*x, found.get(quantity)?))).collect(),
         stroke: Stroke::Solid,
     };
     // The first lines are drawn on top, where even a line that is met exactly can be seen.
-    let mut lines: Vec<Line> = match what {
-        What::Makespan => optimum(series).into_iter().collect(),
-        What::Utilisation => formulas(series).into_iter().chain(full(key, series)).collect(),
-        What::Peak => budget(series).into_iter().collect(),
+    let mut lines: Vec<Line> = match quantity {
+        Quantity::Utilisation => formulas(series).into_iter().chain(full(key, series)).collect(),
+        Quantity::Peak => budget(series).into_iter().collect(),
+        _ => optimum(series, quantity).into_iter().collect(),
     };
     lines.extend(series.iter().map(solid));
     let left_out = match all.saturating_sub(series.len() as u64) {
@@ -131,9 +83,9 @@ fn chart(name: &str, shown: &Shown, key: &Key, what: What) -> Picture {
         _ => format!(" ({} of {all} lines)", series.len()),
     };
     line_chart(&LineChart {
-        title: format!("{name}: {}{left_out}", what.words()),
+        title: format!("{name}: {}{left_out}", quantity.words()),
         x: x_axis(key, series),
-        y: AxisSpec::linear(what.words(), what.measure()),
+        y: AxisSpec::linear(quantity.words(), quantity.measure()),
         lines,
     })
 }
@@ -158,15 +110,23 @@ fn x_axis(key: &Key, series: &[Series]) -> AxisSpec {
     AxisSpec::linear(key.name.as_str(), measure)
 }
 
-/// A dot at the shortest step, where that is not simply the first.
-fn optimum(series: &[Series]) -> Option<Line> {
-    let all = series.iter().flat_map(|series| &series.points);
-    let (x, found) = all.min_by_key(|(_, found)| found.makespan_ns)?;
-    let is_first = series.iter().any(|series| series.points.first().is_some_and(|first| first.0 >= *x));
-    let makespan = Duration::from_nanos(found.makespan_ns);
-    (!is_first).then(|| Line {
-        name: format!("shortest: {makespan}"),
-        points: vec![(*x, found.makespan_ns as f64)],
+/// A dot at the best value, where that is neither the first nor the last of its line.
+fn optimum(series: &[Series], quantity: Quantity) -> Option<Line> {
+    let values = |series: &Series| -> Vec<(f64, f64)> {
+        series.points.iter().filter_map(|(x, found)| Some((*x, found.get(quantity)?))).collect()
+    };
+    let mut best: Option<((f64, f64), bool)> = None;
+    for line in series.iter().map(values) {
+        for (place, &(x, value)) in line.iter().enumerate() {
+            if best.is_none_or(|((_, before), _)| quantity.is_better(value, before)) {
+                best = Some(((x, value), place > 0 && place + 1 < line.len()));
+            }
+        }
+    }
+    let ((x, value), inside) = best?;
+    inside.then(|| Line {
+        name: format!("best: {}", quantity.show(value)),
+        points: vec![(x, value)],
         stroke: Stroke::Solid,
     })
 }
@@ -176,9 +136,13 @@ fn optimum(series: &[Series]) -> Option<Line> {
 fn formulas(series: &[Series]) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for series in series {
-        let formula = |found: &Found| found.micro_batches / (found.micro_batches + found.ranks - 1.0);
-        let points: Vec<(f64, f64)> = series.points.iter().map(|(x, found)| (*x, formula(found))).collect();
-        let mut ranks: Vec<f64> = series.points.iter().map(|(_, found)| found.ranks).collect();
+        let formula = |found: &Found| {
+            let (m, p) = (found.micro_batches?, found.ranks?);
+            Some(m / (m + p - 1.0))
+        };
+        let points: Vec<(f64, f64)> =
+            series.points.iter().filter_map(|(x, found)| Some((*x, formula(found)?))).collect();
+        let mut ranks: Vec<f64> = series.points.iter().filter_map(|(_, found)| found.ranks).collect();
         ranks.dedup();
         let name = match ranks.as_slice() {
             [ranks] => format!("m/(m+p-1), p = {ranks}"),
@@ -219,27 +183,27 @@ fn budget(series: &[Series]) -> Option<Line> {
     })
 }
 
-fn map(name: &str, grid: &Grid, what: What) -> Picture {
+fn map(name: &str, grid: &Grid, quantity: Quantity) -> Picture {
     let others = if grid.others.is_empty() { String::new() } else { format!(", {}", grid.others) };
     heat_map(&HeatMap {
-        title: format!("{name}: {}{others}", what.words()),
+        title: format!("{name}: {}{others}", quantity.words()),
         x: grid.x.clone(),
         y: grid.y.clone(),
-        what: what.words().to_owned(),
-        measure: what.measure(),
-        values: grid.cells.iter().map(|cell| cell.as_ref().map(|found| what.of(found))).collect(),
-        best: if what == What::Utilisation { BestEnd::Highest } else { BestEnd::Lowest },
+        what: quantity.words().to_owned(),
+        measure: quantity.measure(),
+        values: grid.cells.iter().map(|cell| cell.as_ref().and_then(|found| found.get(quantity))).collect(),
+        best: quantity.best(),
     })
 }
 
 /// Time against memory where no key is a number.
 fn scatter(name: &str, shown: &Shown) -> Picture {
-    let candidate = |best: &Best| Candidate {
-        name: best.at.clone(),
-        makespan: Duration::from_nanos(best.found.makespan_ns),
-        peak: Bytes::new(best.found.peak_bytes),
+    let candidate = |best: &Best| {
+        let (makespan, peak) = (best.found.get(Quantity::Makespan)?, best.found.get(Quantity::Peak)?);
+        let (makespan, peak) = (Duration::from_nanos(makespan as u64), Bytes::new(peak as u64));
+        Some(Candidate { name: best.at.clone(), makespan, peak })
     };
-    let candidates: Vec<Candidate> = shown.all.iter().map(candidate).collect();
+    let candidates: Vec<Candidate> = shown.all.iter().filter_map(candidate).collect();
     let budget = shown.all.first().and_then(|best| best.found.budget_bytes);
     tradeoff(name, &candidates, budget.map(Bytes::new))
 }
@@ -261,29 +225,21 @@ fn text(manifest: &Manifest, shown: &Shown, directory: &Path) -> String {
     } else {
         ""
     };
-    let shown_at = |best: &Best| format!("at {}", best.at);
-    if let Some(best) = &shown.shortest {
-        let makespan = Duration::from_nanos(best.found.makespan_ns);
-        say(format!("shortest step{among}: {makespan} {}", shown_at(best)));
-    }
-    if let Some((best, rate)) =
-        shown.fastest.as_ref().and_then(|best| Some((best, best.found.tokens_per_second?)))
-    {
-        say(format!("most tokens per second{among}: {rate:.0} {}", shown_at(best)));
-    }
-    if let Some(best) = &shown.busiest {
-        say(format!(
-            "highest utilisation{among}: {:.1} % {}",
-            100.0 * best.found.utilisation,
-            shown_at(best)
-        ));
-    }
-    if let Some(best) = &shown.smallest {
-        say(format!("lowest peak{among}: {} {}", Bytes::new(best.found.peak_bytes), shown_at(best)));
+    for (quantity, best) in Quantity::ALL.into_iter().zip(&shown.best) {
+        let Some((best, value)) = best.as_ref().and_then(|best| Some((best, best.found.get(quantity)?)))
+        else {
+            continue;
+        };
+        // Without a word about memory in the scenario there is none to speak of.
+        if quantity != Quantity::Peak || value > 0.0 {
+            say(format!("{}{among}: {} at {}", quantity.superlative(), quantity.show(value), best.at));
+        }
     }
     if let Some(key) = shown.along.map(|along| &shown.keys[along]).filter(|key| key.counts_micro_batches()) {
         for series in &shown.series {
-            if let Some((x, _)) = series.points.iter().find(|(_, found)| found.utilisation >= FULL) {
+            if let Some((x, _)) =
+                series.points.iter().find(|(_, found)| found.get(Quantity::Utilisation) >= Some(FULL))
+            {
                 let others =
                     if series.name.is_empty() { String::new() } else { format!(", {}", series.name) };
                 say(format!("utilisation reaches 90 % at {} {x}{others}", key.short()));

@@ -8,13 +8,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, Result, anyhow};
-use pipestep_engine::Time;
-use pipestep_scenario::{Diagnostic, Diagnostics, OrderSource, Override, Scenario, StepScenario};
-use pipestep_step::Summary;
+use anyhow::{Context, Result};
+use pipestep_scenario::{Diagnostic, Diagnostics, Override, Scenario};
 
-use super::fields::{Fields, row};
+use super::fields::row;
 use super::manifest::fingerprint;
+use super::simulate::simulate;
 use super::space::Space;
 use crate::simulated::Keep;
 use crate::{load, room};
@@ -65,14 +64,13 @@ impl Points {
     pub(crate) fn row(&self, point: u64) -> Result<String> {
         let outcome = match self.scenario(point) {
             Err(diagnostics) => Err(diagnostics.into()),
-            Ok(scenario) => match &scenario.step {
-                None => Err(anyhow!("it describes no step: it has no `[pipeline]`")),
-                Some(step) => {
+            Ok(scenario) => {
+                if let Some(step) = &scenario.step {
                     let room = room::check(step.inputs.shape(), Keep::Summary);
                     room.with_context(|| format!("point {point}"))?;
-                    simulate(step)
                 }
-            },
+                simulate(&scenario)
+            }
         };
         row(point, &self.space.at(point), outcome.map_err(|error| reason(&error)))
     }
@@ -105,49 +103,6 @@ impl Points {
             Err((kind, words)) => Err(io::Error::new(*kind, words.clone())),
         }
     }
-}
-
-fn simulate(step: &StepScenario) -> Result<Fields> {
-    let summary = match &step.order {
-        // A file that says when messages are posted runs as it stands.
-        OrderSource::File { orders, comms: Some(comms), .. } => {
-            pipestep_step::simulate_comms(&step.inputs, orders, comms)?.0.summary
-        }
-        _ => pipestep_step::summary(&step.inputs, step.plan()?)?,
-    };
-    Ok(fields(step, &summary))
-}
-
-/// What a simulated step came to, as a row has it.
-fn fields(step: &StepScenario, summary: &Summary) -> Fields {
-    let (shape, bubble) = (step.inputs.shape(), summary.bubble());
-    let working = (summary.gradient_ready.as_nanos() - summary.setup.as_nanos()) as f64;
-    let busy: u128 = summary.ranks.iter().map(|rank| u128::from(rank.busy.as_nanos())).sum();
-    let whole = working * shape.ranks() as f64;
-    let seconds = summary.makespan.since(Time::ZERO).as_secs_f64();
-    let tokens = tokens(step).filter(|_| seconds > 0.0);
-    Fields {
-        schedule: step.order.name().to_owned(),
-        ranks: shape.ranks(),
-        chunks: shape.chunks() / shape.copies(),
-        micro_batches: shape.micro_batches(),
-        makespan_ns: summary.makespan.as_nanos(),
-        bubble: [bubble.by_makespan, bubble.by_longest_span, bubble.over_ideal],
-        utilisation: if whole > 0.0 { busy as f64 / whole } else { 0.0 },
-        tokens_per_second: tokens.map(|tokens| tokens / seconds),
-        peaks: summary.ranks.iter().map(|rank| rank.peak.bytes).collect(),
-        budget: step.budget.clone(),
-    }
-}
-
-/// The tokens of one step, all copies of the pipeline together, where a model says how many a micro-batch has.
-fn tokens(step: &StepScenario) -> Option<f64> {
-    let scale = &step.inputs.costs().micro_batch_scale;
-    let sizes: f64 = match scale.as_slice() {
-        [] => step.inputs.shape().micro_batches() as f64,
-        scale => scale.iter().map(|&(numerator, denominator)| numerator as f64 / denominator as f64).sum(),
-    };
-    Some(step.tokens_per_micro_batch? as f64 * sizes * f64::from(step.data_parallel))
 }
 
 /// Why a point is not legal, without the place in the file.

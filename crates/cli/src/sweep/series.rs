@@ -11,6 +11,7 @@ use pipestep_scenario::{parse_bytes, parse_duration, parse_rate};
 
 use super::fields::{Found, Row};
 use super::manifest::Manifest;
+use super::quantity::Quantity;
 use super::space::places;
 use super::store::read_finished;
 
@@ -96,10 +97,10 @@ pub(crate) struct Shown {
     /// The points themselves, as far as they are few; only where no key is numeric.
     pub(crate) all: Vec<Best>,
     pub(crate) counts: Counts,
-    pub(crate) shortest: Option<Best>,
-    pub(crate) fastest: Option<Best>,
-    pub(crate) busiest: Option<Best>,
-    pub(crate) smallest: Option<Best>,
+    /// The best point that fits, in the order of [`Quantity::ALL`]; none where no point has that number.
+    pub(crate) best: [Option<Best>; Quantity::ALL.len()],
+    /// Whether any point has that number.
+    pub(crate) any: [bool; Quantity::ALL.len()],
 }
 
 /// How many points came to what.
@@ -220,10 +221,8 @@ impl Gathering {
             all_series,
             all: Vec::new(),
             counts: Counts::default(),
-            shortest: None,
-            fastest: None,
-            busiest: None,
-            smallest: None,
+            best: [const { None }; Quantity::ALL.len()],
+            any: [false; Quantity::ALL.len()],
         };
         Self { sizes, shown, grid }
     }
@@ -240,6 +239,9 @@ impl Gathering {
             return;
         };
         counts.simulated += 1;
+        for (any, number) in self.shown.any.iter_mut().zip(found.quantities) {
+            *any |= number.is_some();
+        }
         counts.with_budget += u64::from(found.fits.is_some());
         counts.too_large += u64::from(found.fits == Some(false));
         self.take_into_series(row, found, &places);
@@ -293,18 +295,15 @@ impl Gathering {
 
     /// Keeps the point where it is better than those before it.
     fn compare(&mut self, row: &Row, found: Found) {
-        let all = 0..self.shown.keys.len();
-        let at = names(&self.shown.keys, &row.values, all);
-        let keep = |best: &mut Option<Best>, better: &dyn Fn(&Found) -> bool| {
-            if best.as_ref().is_none_or(|best| better(&best.found)) {
+        let mut at = None;
+        for (best, quantity) in self.shown.best.iter_mut().zip(Quantity::ALL) {
+            let Some(value) = found.get(quantity) else { continue };
+            let before = best.as_ref().and_then(|best| best.found.get(quantity));
+            if before.is_none_or(|before| quantity.is_better(value, before)) {
+                let at =
+                    at.get_or_insert_with(|| names(&self.shown.keys, &row.values, 0..self.shown.keys.len()));
                 *best = Some(Best { found, at: at.clone() });
             }
-        };
-        keep(&mut self.shown.shortest, &|best| found.makespan_ns < best.makespan_ns);
-        keep(&mut self.shown.busiest, &|best| found.utilisation > best.utilisation);
-        keep(&mut self.shown.smallest, &|best| found.peak_bytes < best.peak_bytes);
-        if found.tokens_per_second.is_some() {
-            keep(&mut self.shown.fastest, &|best| found.tokens_per_second > best.tokens_per_second);
         }
     }
 
@@ -342,16 +341,9 @@ mod tests {
     }
 
     fn row(point: u64, values: &[&str], makespan_ns: u64) -> Row {
-        let found = Found {
-            ranks: 4.0,
-            micro_batches: 8.0,
-            makespan_ns,
-            utilisation: 1.0 / makespan_ns as f64,
-            tokens_per_second: None,
-            peak_bytes: makespan_ns,
-            budget_bytes: None,
-            fits: None,
-        };
+        let value = makespan_ns as f64;
+        let quantities = Quantity::ALL.map(|quantity| (quantity == Quantity::Makespan).then_some(value));
+        let found = Found { quantities, ..Found::default() };
         Row {
             point,
             values: values.iter().map(ToString::to_string).collect(),
@@ -396,7 +388,8 @@ mod tests {
             shown.counts,
             Counts { simulated: 5, refused: 1, reason: "no".into(), ..Counts::default() }
         );
-        assert_eq!(shown.shortest.expect("there are points").at, "m 4, y");
+        let shortest = shown.best.into_iter().next().flatten();
+        assert_eq!(shortest.expect("there are points").at, "m 4, y");
         assert!(shown.grid.is_none());
     }
 
@@ -421,8 +414,11 @@ mod tests {
             (grid.x.1, grid.y.1),
             (vec!["5".into(), "6".into(), "7".to_owned()], vec!["1".into(), "2".to_owned()])
         );
-        let cells: Vec<Option<u64>> =
-            grid.cells.iter().map(|cell| cell.map(|found| found.makespan_ns)).collect();
+        let cells: Vec<Option<u64>> = grid
+            .cells
+            .iter()
+            .map(|cell| cell.and_then(|found| Some(found.get(Quantity::Makespan)? as u64)))
+            .collect();
         assert_eq!(cells, [Some(100), Some(102), Some(104), None, Some(108), Some(110)]);
         assert_eq!(grid.others, "x");
     }

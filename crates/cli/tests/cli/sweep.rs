@@ -104,7 +104,37 @@ fn a_row_says_what_run_says() {
     assert!(json.contains(&format!("\"makespan_ns\": {},", fields[7])), "{json}");
     assert!(json.contains(&format!("\"by_makespan\": {},", fields[8])), "{json}");
     assert_eq!(fields[14], "960000000 720000000 480000000 240000000");
-    assert_eq!(&fields[15..18], ["1000000000", "true", "true"]);
+    assert_eq!((&fields[15..17], fields[21]), (&["1000000000", "true"][..], "true"));
+}
+
+#[test]
+fn jobs_and_rounds_are_swept_too() {
+    let place = place();
+    let at = place.path();
+    let swept = |text: &str, vary: &str, column: &str, drawn: &str| {
+        fs::write(at.join("part.toml"), text).expect("there is room");
+        let arguments = ["sweep", "part.toml", "--vary", vary, "--out", "part", "--quiet"];
+        assert_eq!(run(at, &arguments), (Some(0), String::new()));
+        let results = fs::read_to_string(at.join("part/results.csv")).expect("there are results");
+        let header: Vec<&str> = results.lines().next().expect("a header").split(',').collect();
+        let place = header.iter().position(|name| *name == column).expect("it has the column");
+        assert!(at.join("part").join(drawn).exists(), "{drawn}");
+        let cells = results.lines().skip(1).map(|row| row.split(',').nth(place).map(str::to_owned));
+        let cells: Option<Vec<String>> = cells.collect();
+        fs::remove_dir_all(at.join("part")).expect("it is ours");
+        let (key, first) = vary.split_once('=').expect("a key");
+        let set = format!("{key}={}", first.split(',').next().expect("a value"));
+        let json =
+            inside(at, &["run", "part.toml", "--json", "-", "--set", &set]).output().expect("it starts");
+        (cells.expect("each row has it"), String::from_utf8(json.stdout).expect("it prints UTF-8"))
+    };
+    let job = "[job]\nwork = \"1000 s\"\n[checkpoint]\nsize = \"10 GB\"\nbandwidth = \"1 GB/s\"\n\
+               every = \"100 s\"\nstaging = \"2 s\"\n[faults]\nat = [\"450 s\"]\n";
+    let vary = "checkpoint.every=50 s,100 s,200 s";
+    let (elapsed, json) = swept(job, vary, "job_elapsed_ns", "job.png");
+    assert!(json.contains(&format!("\"elapsed_ns\": {},", elapsed[0])), "{elapsed:?} {json}");
+    let (useful, json) = swept(job, vary, "job_useful_fraction", "useful.svg");
+    assert!(json.contains(&format!("\"useful_fraction\": {},", useful[0])), "{useful:?} {json}");
 }
 
 #[test]
