@@ -89,7 +89,8 @@ pub(crate) fn text(name_of_scenario: &str, candidates: &Candidates, found: &Foun
             for line in why(candidates, found, best) {
                 let _ = writeln!(text, "  * {}", folded(&line, COLUMNS - 4).join("\n    "));
             }
-            let _ = writeln!(text, "\nto run it:\n\n  {}", again.replace(" --set ", " \\\n      --set "));
+            // One line however long, so that it can be copied.
+            let _ = writeln!(text, "\nto run it:\n\n  {again}");
         }
         None => text += &nothing(candidates, found, budget.copied()),
     }
