@@ -40,7 +40,7 @@ fn kills_lose_nothing_and_change_nothing() {
     for round in 0.. {
         let jobs = format!("--jobs={}", 1 + round % 4);
         let mut command = inside(place.path(), &[&SWEEP[..], &["--out=killed", &jobs]].concat());
-        let mut child = command.stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
         // Xorshift: delays need no better chance.
         random ^= random << 13;
         random ^= random >> 7;
