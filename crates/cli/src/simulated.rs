@@ -1,6 +1,6 @@
 //! One scenario's step, simulated, with everything a report asks for.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use pipestep_report::{Labels, StepView};
 use pipestep_scenario::{OrderSource, Scenario, StepScenario};
 use pipestep_schedule::{Plan, Shape};
@@ -77,9 +77,29 @@ impl Simulated {
 }
 
 /// The step that a scenario describes.
+///
+/// # Errors
+/// There is none, or its lengths are to be drawn at random, which no command does yet.
 pub(crate) fn step_of(scenario: &Scenario) -> Result<&StepScenario> {
     let step = scenario.step.as_ref();
-    step.with_context(|| format!("`{}` describes no step: it has no `[pipeline]`", scenario.name))
+    let step =
+        step.with_context(|| format!("`{}` describes no step: it has no `[pipeline]`", scenario.name))?;
+    not_drawn(step)?;
+    Ok(step)
+}
+
+/// Refuses a step whose lengths are to be drawn at random, rather than run it as if they were not.
+///
+/// # Errors
+/// The step has a `[jitter]` with distributions.
+pub(crate) fn not_drawn(step: &StepScenario) -> Result<()> {
+    if step.jitter.is_some() {
+        bail!(
+            "`[jitter]` is read and checked, but no command draws the lengths of a step yet; leave its \
+             distributions out (`rank_factor` and `link_factor` may stay)"
+        );
+    }
+    Ok(())
 }
 
 /// The orders of a scenario's schedule.

@@ -7,6 +7,7 @@ use pipestep_scenario::{JobScenario, OrderSource, RlScenario, Scenario, StepScen
 use pipestep_step::Summary;
 
 use super::fields::{Fields, JobFields, RlFields, StepFields};
+use crate::simulated::not_drawn;
 
 /// Simulates every part that a scenario has.
 ///
@@ -23,6 +24,7 @@ pub(crate) fn simulate(scenario: &Scenario) -> Result<Fields> {
 }
 
 fn summary(step: &StepScenario) -> Result<Summary> {
+    not_drawn(step)?;
     Ok(match &step.order {
         // A file that says when messages are posted runs as it stands.
         OrderSource::File { orders, comms: Some(comms), .. } => {
