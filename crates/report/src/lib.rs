@@ -28,6 +28,7 @@ mod picture;
 mod result;
 mod rl;
 mod rows;
+mod step_runs;
 mod table;
 #[cfg(test)]
 mod testing;
@@ -64,6 +65,7 @@ pub use rl::{
     StageResult, StalenessResult, SwitchResult, SyncResult, TailResult, rl_lengths, rl_staleness, rl_text,
     rl_timeline,
 };
+pub use step_runs::{StepRuns, StepRunsResult, step_runs_histogram, step_runs_text};
 pub use table::{compare_text, run_text};
 pub use text_gantt::{Ink, TextGantt, text_gantt};
 pub use trace::write_trace;

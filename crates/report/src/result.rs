@@ -9,6 +9,7 @@ use pipestep_engine::Time;
 use pipestep_step::{Account, RankOutcome};
 use serde::Serialize;
 
+use crate::step_runs::StepRunsResult;
 use crate::{ExplainResult, JobResult, RlResult, StepView};
 
 /// The contract's name, first key of every result.
@@ -64,6 +65,9 @@ pub struct StepResult {
     pub fits: Option<bool>,
     /// Messages sent.
     pub messages: MessagesResult,
+    /// How the makespan scatters, where lengths do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<StepRunsResult>,
     /// By rank.
     pub per_rank: Vec<RankResult>,
 }
@@ -150,6 +154,7 @@ impl StepResult {
                 backward: summary.messages.backward,
                 bytes: summary.messages.bytes.get(),
             },
+            jitter: None,
             per_rank: ranks.map(|(rank, outcome)| RankResult::new(view, rank, outcome)).collect(),
         }
     }
