@@ -3,7 +3,7 @@
 //! same instants to the nanosecond as the event engine's (a property test compares them). The loop itself is in
 //! `wave`; here is when it may be used, and how.
 
-mod wave;
+pub(crate) mod wave;
 
 use pipestep_engine::{Interval, Recorder, Time};
 use pipestep_schedule::{Op, Orders};

@@ -1,12 +1,13 @@
 //! Running a step on the event engine: the way that serves every step, every link and every policy.
 
-use pipestep_engine::{Class, EventQueue, HeapQueue, Recorder, Time, Timeline, run};
+use pipestep_engine::{Class, EventQueue, HeapQueue, NoRecord, Recorder, Time, Timeline, run};
 use pipestep_schedule::{InOrder, Orders, Policy, Rank};
 
 use crate::lengths::{Lengths, Scaled, Usual};
 use crate::links::{Arbitrated, Folded, Transport};
 use crate::log::{MessageLog, MessageSink};
 use crate::rows::Rows;
+use crate::times::Tally;
 use crate::world::{Event, History, RankState, StepWorld};
 use crate::{FifoStep, Inputs, StepError, Times};
 
@@ -60,15 +61,7 @@ pub fn run_policy(
 ) -> Result<(Times, Orders, Timeline, MessageLog), StepError> {
     let rows = Rows::new(inputs);
     let shape = inputs.shape();
-    // Places for the most that a rank can run: F, I and W of each micro-batch and stage.
-    let most =
-        |rank| shape.stages_of(rank).map(|stage| 3 * shape.micro_batches_of(stage).len()).sum::<usize>();
-    let mut first_places = Vec::with_capacity(shape.ranks());
-    let mut places = 0;
-    for rank in ranks(inputs) {
-        first_places.push(places);
-        places += most(rank);
-    }
+    let (first_places, places) = places_for_policy(inputs);
     let (mut ops, mut messages) = (Timeline::new(places), MessageLog::new());
     let transport = Arbitrated::new(rows.links, inputs.arbitration);
     let setting = Setting { inputs, rows: &rows, first_places: &first_places, online: true };
@@ -95,6 +88,59 @@ pub fn run_policy(
     messages.renumber(|old| place_of[old]);
     let ops = compact;
     Ok((times, orders, ops, messages))
+}
+
+/// Who chooses the operations of a run that is only counted.
+pub(crate) enum Runner<'a> {
+    /// Fixed orders.
+    Orders(&'a Orders),
+    /// A policy, as it goes.
+    Policy(Box<dyn Policy + 'a>),
+}
+
+/// Runs a step whose lengths are its own, and keeps only what each rank counted. Every message is an event, so
+/// that operations of no length are no exception.
+///
+/// # Errors
+/// As for [`run_orders`] and [`run_policy`].
+pub(crate) fn count<L: Lengths<1>>(
+    inputs: &Inputs,
+    lengths: L,
+    runner: Runner<'_>,
+) -> Result<Vec<Tally>, StepError> {
+    let rows = Rows::new(inputs);
+    let (first_places, online) = match &runner {
+        Runner::Orders(orders) => (ranks(inputs).map(|rank| orders.range(rank).start).collect(), false),
+        Runner::Policy(_) => (places_for_policy(inputs).0, true),
+    };
+    let setting = Setting { inputs, rows: &rows, first_places: &first_places, online };
+    let transport = Arbitrated::new(rows.links, inputs.arbitration);
+    let orders = if let Runner::Orders(orders) = &runner { Some(*orders) } else { None };
+    let policy: Box<dyn Policy + '_> = match runner {
+        Runner::Orders(orders) => Box::new(InOrder::new(orders)),
+        Runner::Policy(policy) => policy,
+    };
+    let (states, _) = setting.run_with(lengths, policy, transport, &mut NoRecord, &mut NoRecord)?;
+    match (states.iter().position(|state| !state.is_done()), orders) {
+        (None, _) => Ok(states.iter().map(|state| state.tally).collect()),
+        (Some(_), Some(orders)) => Err(StepError::stuck(inputs.shape(), orders)),
+        (Some(rank), None) => Err(StepError::Stuck { rank: Rank(rank as u16), ran: 0 }),
+    }
+}
+
+/// The first place of each rank, and how many there are, for the most that can run: F, I and W of each micro-batch
+/// and stage.
+fn places_for_policy(inputs: &Inputs) -> (Vec<usize>, usize) {
+    let shape = inputs.shape();
+    let most =
+        |rank| shape.stages_of(rank).map(|stage| 3 * shape.micro_batches_of(stage).len()).sum::<usize>();
+    let mut places = 0;
+    let first = ranks(inputs).map(|rank| {
+        let first = places;
+        places += most(rank);
+        first
+    });
+    (first.collect(), places)
 }
 
 fn ranks(inputs: &Inputs) -> impl Iterator<Item = Rank> {

@@ -13,9 +13,8 @@ pub(crate) trait Lengths<const N: usize> {
     /// The length of the message that it sends.
     fn message(&self, place: usize, op: Op, usual: u64) -> [u64; N];
 
-    /// The length of the overlapped pair whose first half stands at `place`; `usual` is that of
-    /// [`Costs::pair_duration`].
-    fn pair(&self, place: usize, usual: u64) -> [u64; N];
+    /// The length of an overlapped pair; `usual` is that of [`Costs::pair_duration`].
+    fn pair(&self, first: Op, second: Op, usual: u64) -> [u64; N];
 }
 
 /// All micro-batches are alike.
@@ -37,7 +36,7 @@ impl<const N: usize> Lengths<N> for Usual {
         [usual; N]
     }
 
-    fn pair(&self, _place: usize, usual: u64) -> [u64; N] {
+    fn pair(&self, _first: Op, _second: Op, usual: u64) -> [u64; N] {
         [usual; N]
     }
 }
@@ -51,7 +50,7 @@ impl<const N: usize> Lengths<N> for Scaled<'_> {
         [self.0.scaled(usual, op.micro_batch); N]
     }
 
-    fn pair(&self, _place: usize, usual: u64) -> [u64; N] {
+    fn pair(&self, _first: Op, _second: Op, usual: u64) -> [u64; N] {
         [usual; N] // it is scaled already
     }
 }

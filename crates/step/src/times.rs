@@ -18,6 +18,11 @@ impl Tally {
         Self { busy: 0, first_start: u64::MAX, last_end: setup }
     }
 
+    /// When the last operation ended.
+    pub(crate) const fn last_end(self) -> u64 {
+        self.last_end
+    }
+
     /// What a rank counted elsewhere. Without any operation, `first_start` is past every instant.
     pub(crate) const fn of(busy: u64, first_start: u64, last_end: u64) -> Self {
         Self { busy, first_start, last_end }

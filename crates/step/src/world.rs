@@ -230,7 +230,8 @@ impl<R: Recorder, M: MessageSink, L: Lengths<1>, T: Transport> StepWorld<'_, R, 
                 Err(slot) => return state.wait_for(slot),
             }
             let pair = self.inputs.costs().pair_duration(self.inputs.shape(), state.op, partner);
-            length = pair.expect("only pairs with a time of their own run as one").as_nanos();
+            let usual = pair.expect("only pairs with a time of their own run as one").as_nanos();
+            [length] = self.lengths.pair(state.op, partner, usual);
         }
         // Inputs::new keeps the sum of all times below 2^63 ns, so this cannot overflow.
         let start = ready.max(now).as_nanos();

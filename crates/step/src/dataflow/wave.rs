@@ -192,7 +192,7 @@ fn run_pair<const N: usize, L: Lengths<N>, O: Observer<N>>(
         let Some(ready) = tables.ready(run.rows.of(op), op) else { return 0 };
         start = latest(start, ready);
     }
-    let end = state.run(start, run.lengths.pair(place, length));
+    let end = state.run(start, run.lengths.pair(parts[0].1, parts[1].1, length));
     state.place += 2;
     for (place, op) in parts {
         run.observer.ran(rank, place, op, tables.net(start), tables.net(end));

@@ -6,4 +6,5 @@ mod cases;
 mod comms;
 mod explain;
 mod headline;
+mod jitter;
 mod properties;
