@@ -19,6 +19,7 @@ mod search;
 mod simulated;
 mod simulated_job;
 mod simulated_rl;
+mod simulated_runs;
 mod sweep;
 
 use std::process::ExitCode;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use pipestep_report::{Labels, StepView};
-use pipestep_scenario::{OrderSource, Scenario, StepScenario};
+use pipestep_scenario::{Jitter, OrderSource, Scenario, StepScenario};
 use pipestep_schedule::{Plan, Shape};
 use pipestep_step::{MemoryCurve, Record, Summary};
 
@@ -79,13 +79,10 @@ impl Simulated {
 /// The step that a scenario describes.
 ///
 /// # Errors
-/// There is none, or its lengths are to be drawn at random, which no command does yet.
+/// There is none.
 pub(crate) fn step_of(scenario: &Scenario) -> Result<&StepScenario> {
     let step = scenario.step.as_ref();
-    let step =
-        step.with_context(|| format!("`{}` describes no step: it has no `[pipeline]`", scenario.name))?;
-    not_drawn(step)?;
-    Ok(step)
+    step.with_context(|| format!("`{}` describes no step: it has no `[pipeline]`", scenario.name))
 }
 
 /// Refuses a step whose lengths are to be drawn at random, rather than run it as if they were not.
@@ -93,10 +90,10 @@ pub(crate) fn step_of(scenario: &Scenario) -> Result<&StepScenario> {
 /// # Errors
 /// The step has a `[jitter]` with distributions.
 pub(crate) fn not_drawn(step: &StepScenario) -> Result<()> {
-    if step.jitter.is_some() {
+    if step.jitter.as_ref().is_some_and(Jitter::scatters) {
         bail!(
-            "`[jitter]` is read and checked, but no command draws the lengths of a step yet; leave its \
-             distributions out (`rank_factor` and `link_factor` may stay)"
+            "`[jitter]` draws lengths, which only `run` and `sweep` do; leave its distributions out for this \
+             (`rank_factor` and `link_factor` may stay)"
         );
     }
     Ok(())

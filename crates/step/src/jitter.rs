@@ -50,6 +50,18 @@ pub struct Jitter {
     pub seed: u64,
 }
 
+impl Jitter {
+    /// Whether anything is drawn at all, or longer than usual.
+    pub fn scatters(&self) -> bool {
+        let ranks =
+            [&self.forward, &self.backward, &self.input_gradient, &self.weight_gradient, &self.update];
+        let links = [&self.activation, &self.gradient];
+        let of_ranks = ranks.into_iter().flatten();
+        let of_links = links.into_iter().flat_map(|link| link.boundaries.iter().chain([&link.others]));
+        of_ranks.chain(of_links).any(|scatter| *scatter != Scatter::NONE)
+    }
+}
+
 /// The scatter of one kind of message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkScatter {

@@ -11,7 +11,7 @@ use pipestep_scenario::{Diagnostic, Diagnostics, Override};
 use serde_json::json;
 
 use crate::output::Target;
-use crate::simulated::{Keep, Simulated};
+use crate::simulated::{Keep, Simulated, not_drawn};
 use crate::{Ending, args, load, output};
 
 /// What can be written about a comparison.
@@ -63,6 +63,7 @@ struct Compared {
 fn simulate_all(typed: &args::Compare) -> Result<Compared> {
     let under = |name: &str| -> Result<Simulated> {
         let scenario = load::scenario(&typed.scenario, &[Override::schedule(name)])?;
+        scenario.step.as_ref().map_or(Ok(()), not_drawn)?;
         Simulated::new(&scenario, Keep::Everything)
     };
     let mut left_out = String::new();

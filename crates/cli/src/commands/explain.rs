@@ -16,7 +16,7 @@ use pipestep_step::{
 };
 
 use crate::output::Target;
-use crate::simulated::{Keep, Simulated, plan_of, step_of};
+use crate::simulated::{Keep, Simulated, not_drawn, plan_of, step_of};
 use crate::{Ending, args, load, output, room};
 
 /// What `--against` compares with when nothing is said.
@@ -104,6 +104,7 @@ struct Explained<'a> {
 impl<'a> Explained<'a> {
     fn new(typed: &args::Explain, scenario: &'a Scenario) -> Result<Self> {
         let step = step_of(scenario)?;
+        not_drawn(step)?;
         let inputs = &step.inputs;
         room::check(inputs.shape(), Keep::Everything)?;
         let plan = plan_of(scenario, step)?;

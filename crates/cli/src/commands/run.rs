@@ -5,13 +5,14 @@ mod report;
 
 use anyhow::Result;
 use pipestep_engine::Time;
-use pipestep_report::{job_text, rl_text, run_text};
-use pipestep_scenario::Scenario;
+use pipestep_report::{StepRuns, job_text, rl_text, run_text, step_runs_text};
+use pipestep_scenario::{Jitter, Scenario};
 
 use crate::output::Target;
 use crate::simulated::{Keep, Simulated, step_of};
 use crate::simulated_job::SimulatedJob;
 use crate::simulated_rl::SimulatedRl;
+use crate::simulated_runs::step_runs;
 use crate::{Ending, args, load, output};
 use artefact::{Artefact, Part, wanted};
 use report::Report;
@@ -22,7 +23,7 @@ pub(crate) fn run(typed: &args::Run) -> Result<Ending> {
     let wanted = wanted(typed, |part| has(&scenario, part));
     output::check(wanted.iter().map(|(_, target)| target))?;
 
-    let simulated = Everything::new(&scenario, keep(&wanted, &scenario)?)?;
+    let simulated = Everything::new(&scenario, keep(&wanted, &scenario)?, typed.runs)?;
     let report = Report::new(&scenario.name, &simulated);
     output::write_all(&wanted, |artefact, to| report.write(artefact, to))?;
     let stdout_is_taken = wanted.iter().any(|(_, target)| *target == Target::Stdout);
@@ -35,7 +36,7 @@ pub(crate) fn run(typed: &args::Run) -> Result<Ending> {
 /// The result of a scenario as JSON. Beside the result's own keys, the start and end of each operation of a step
 /// stand under `/events/KIND/STAGE/MICRO_BATCH/start_ns` and `end_ns`.
 pub(crate) fn result_with_events(scenario: &Scenario) -> Result<serde_json::Value> {
-    let simulated = Everything::new(scenario, (Keep::Everything, Keep::Summary))?;
+    let simulated = Everything::new(scenario, (Keep::Everything, Keep::Summary), None)?;
     let mut result = serde_json::to_value(Report::new(&scenario.name, &simulated).result())?;
     if let Some(step) = &simulated.step {
         let mut events = serde_json::Value::Null;
@@ -55,24 +56,31 @@ pub(crate) fn result_with_events(scenario: &Scenario) -> Result<serde_json::Valu
 /// What of a scenario was simulated.
 struct Everything {
     step: Option<Simulated>,
+    /// The step again and again, where its lengths are drawn.
+    step_runs: Option<StepRuns>,
     job: Option<SimulatedJob>,
     rl: Option<SimulatedRl>,
 }
 
 impl Everything {
     /// The step first, since a job or an update behind it takes its length.
-    fn new(scenario: &Scenario, (keep_step, keep_rl): (Keep, Keep)) -> Result<Self> {
+    fn new(scenario: &Scenario, (keep_step, keep_rl): (Keep, Keep), runs: Option<u32>) -> Result<Self> {
         let step = scenario.step.as_ref().map(|_| Simulated::new(scenario, keep_step)).transpose()?;
+        let step_runs = match &step {
+            None => None,
+            Some(step) => step_runs(scenario, step, runs)?,
+        };
         let length = step.as_ref().map(|step| step.view().summary.makespan.since(Time::ZERO));
         let job = scenario.job.as_ref().map(|_| SimulatedJob::new(scenario, length)).transpose()?;
         let rl = scenario.rl.as_ref().map(|_| SimulatedRl::new(scenario, length, keep_rl)).transpose()?;
-        Ok(Self { step, job, rl })
+        Ok(Self { step, step_runs, job, rl })
     }
 
     /// What the terminal shows, one part after the other.
     fn text(&self) -> String {
         let parts = [
             self.step.as_ref().map(|step| run_text(&step.view())),
+            self.step_runs.as_ref().map(step_runs_text),
             self.job.as_ref().map(|job| job_text(&job.view())),
             self.rl.as_ref().map(|rl| rl_text(&rl.view())),
         ];
@@ -91,6 +99,10 @@ fn has(scenario: &Scenario, part: Part) -> bool {
     match part {
         Part::Any => true,
         Part::Step => scenario.step.is_some(),
+        Part::StepRuns => {
+            let jitter = scenario.step.as_ref().and_then(|step| step.jitter.as_ref());
+            jitter.is_some_and(Jitter::scatters)
+        }
         Part::Job => scenario.job.is_some(),
         Part::Runs => scenario.job.as_ref().is_some_and(|job| job.runs > 1),
         Part::Rl => scenario.rl.is_some(),

@@ -8,7 +8,7 @@ use pipestep_scenario::{Override, Scenario, SearchSpace, StepScenario};
 use pipestep_schedule::{Chunks, Placement, Schedule, Shape};
 
 use super::partition::balanced;
-use crate::simulated::step_of;
+use crate::simulated::{not_drawn, step_of};
 
 /// The most chunks of a rank where `[search]` does not say.
 const MOST_CHUNKS: u64 = 4;
@@ -68,7 +68,7 @@ impl Candidates {
     /// A scenario in which schedules, sizes or ranks cannot be varied; too many settings.
     pub(crate) fn new(scenario: Scenario) -> Result<Self> {
         let search = scenario.search.clone();
-        step_of(&scenario)?;
+        not_drawn(step_of(&scenario)?)?;
         let written = scenario.step.context("internal error: the step was there")?;
         if written.order.schedule().is_none() {
             bail!("a search tries schedules, and this scenario's order is a file: write `schedule` instead");

@@ -11,7 +11,7 @@ use super::space::Space;
 /// Columns before those of the swept keys.
 const FIRST: &str = "point";
 /// Columns after those of the swept keys. A number that does not apply is empty.
-const LAST: [&str; 20] = [
+const LAST: [&str; 23] = [
     "schedule",
     "ranks",
     "chunks",
@@ -26,6 +26,9 @@ const LAST: [&str; 20] = [
     "peak_bytes_by_rank",
     "budget_bytes",
     "fits",
+    "jitter_mean_ns",
+    "jitter_standard_error_ns",
+    "jitter_p95_ns",
     "job_elapsed_ns",
     "job_useful_fraction",
     "rl_round_ns",
@@ -38,6 +41,7 @@ const LAST: [&str; 20] = [
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Fields {
     pub(crate) step: Option<StepFields>,
+    pub(crate) jitter: Option<JitterFields>,
     pub(crate) job: Option<JobFields>,
     pub(crate) rl: Option<RlFields>,
 }
@@ -57,6 +61,14 @@ pub(crate) struct StepFields {
     pub(crate) peaks: Vec<Bytes>,
     /// By rank.
     pub(crate) budget: Option<Vec<Bytes>>,
+}
+
+/// Of the makespans of a step whose lengths are drawn, in ns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct JitterFields {
+    pub(crate) mean: f64,
+    pub(crate) standard_error: f64,
+    pub(crate) p95: f64,
 }
 
 /// Of a job, the mean of its runs.
@@ -115,6 +127,10 @@ impl Fields {
             Some(step) => step.cells().into(),
             None => vec![String::new(); 14],
         };
+        cells.extend(match self.jitter {
+            Some(runs) => [runs.mean, runs.standard_error, runs.p95].map(|number| number.to_string()),
+            None => [const { String::new() }; 3],
+        });
         cells.extend(match self.job {
             Some(job) => [job.elapsed_ns.to_string(), job.useful_fraction.to_string()],
             None => [String::new(), String::new()],
@@ -246,7 +262,7 @@ mod tests {
             budget: Some(vec![Bytes::new(8), Bytes::new(8)]),
         };
         let rl = RlFields { round_ns: 5_000, useful_samples_per_s: 0.5 };
-        Fields { step: Some(step), job: None, rl: Some(rl) }
+        Fields { step: Some(step), jitter: None, job: None, rl: Some(rl) }
     }
 
     fn read(line: &str) -> Option<Row> {
@@ -259,12 +275,13 @@ mod tests {
         let line = row(12, &["8", "\"1f1b\""], Ok(fields())).expect("plain");
         assert_eq!(
             line,
-            "12,8,1f1b,1f1b,2,1,8,347000000,0.25,0.25,0.3333333333333333,0.75,2950.5,9,7 9,8,false,,,5000,0.5,true,\n"
+            "12,8,1f1b,1f1b,2,1,8,347000000,0.25,0.25,0.3333333333333333,0.75,2950.5,9,7 9,8,false,,,,,,5000,0.5,true,\n"
         );
         let row = read(&line).expect("it is whole");
         let found = row.found.expect("it is legal");
         assert_eq!((row.point, row.values), (12, vec!["8".to_owned(), "1f1b".to_owned()]));
-        let expected = [Some(347e6), Some(2_950.5), Some(0.75), Some(9.0), None, None, Some(5e3), Some(0.5)];
+        let expected =
+            [Some(347e6), Some(2_950.5), Some(0.75), Some(9.0), None, None, None, Some(5e3), Some(0.5)];
         assert_eq!((found.quantities, found.fits), (expected, Some(false)));
     }
 

@@ -14,6 +14,8 @@ pub(crate) enum Quantity {
     Utilisation,
     /// The highest peak of a rank.
     Peak,
+    /// The mean makespan of a step whose lengths are drawn.
+    MeanMakespan,
     /// Useful time of a job over its wall time.
     UsefulFraction,
     /// The wall time of a job.
@@ -26,11 +28,12 @@ pub(crate) enum Quantity {
 
 impl Quantity {
     /// All, in the order in which they are printed.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Makespan,
         Self::TokensPerSecond,
         Self::Utilisation,
         Self::Peak,
+        Self::MeanMakespan,
         Self::UsefulFraction,
         Self::JobElapsed,
         Self::RlRound,
@@ -44,6 +47,7 @@ impl Quantity {
             Self::TokensPerSecond => "tokens_per_second",
             Self::Utilisation => "utilisation",
             Self::Peak => "peak_bytes",
+            Self::MeanMakespan => "jitter_mean_ns",
             Self::UsefulFraction => "job_useful_fraction",
             Self::JobElapsed => "job_elapsed_ns",
             Self::RlRound => "rl_round_ns",
@@ -54,7 +58,7 @@ impl Quantity {
     /// What its numbers are.
     pub(crate) const fn measure(self) -> Measure {
         match self {
-            Self::Makespan | Self::JobElapsed | Self::RlRound => Measure::Time,
+            Self::Makespan | Self::MeanMakespan | Self::JobElapsed | Self::RlRound => Measure::Time,
             Self::Utilisation | Self::UsefulFraction => Measure::Share,
             Self::Peak => Measure::Bytes,
             Self::TokensPerSecond | Self::RlSamplesPerSecond => Measure::Number,
@@ -64,7 +68,9 @@ impl Quantity {
     /// Which end of it is good.
     pub(crate) const fn best(self) -> Best {
         match self {
-            Self::Makespan | Self::Peak | Self::JobElapsed | Self::RlRound => Best::Lowest,
+            Self::Makespan | Self::Peak | Self::MeanMakespan | Self::JobElapsed | Self::RlRound => {
+                Best::Lowest
+            }
             _ => Best::Highest,
         }
     }
@@ -76,6 +82,7 @@ impl Quantity {
             Self::TokensPerSecond => "tokens per second",
             Self::Utilisation => "utilisation",
             Self::Peak => "highest peak of a rank",
+            Self::MeanMakespan => "mean makespan of the runs",
             Self::UsefulFraction => "useful fraction of the job",
             Self::JobElapsed => "wall time of the job",
             Self::RlRound => "time of a round",
@@ -90,6 +97,7 @@ impl Quantity {
             Self::TokensPerSecond => "most tokens per second",
             Self::Utilisation => "highest utilisation",
             Self::Peak => "lowest peak",
+            Self::MeanMakespan => "shortest mean step",
             Self::UsefulFraction => "highest useful fraction",
             Self::JobElapsed => "shortest job",
             Self::RlRound => "shortest round",
@@ -105,6 +113,7 @@ impl Quantity {
                 [["utilisation.png", "utilisation.svg"], ["utilisation-map.png", "utilisation-map.svg"]]
             }
             Self::Peak => [["peak.png", "peak.svg"], ["peak-map.png", "peak-map.svg"]],
+            Self::MeanMakespan => [["mean.png", "mean.svg"], ["mean-map.png", "mean-map.svg"]],
             Self::UsefulFraction => [["useful.png", "useful.svg"], ["useful-map.png", "useful-map.svg"]],
             Self::JobElapsed => [["job.png", "job.svg"], ["job-map.png", "job-map.svg"]],
             Self::RlRound => [["round.png", "round.svg"], ["round-map.png", "round-map.svg"]],

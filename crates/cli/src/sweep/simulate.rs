@@ -6,8 +6,8 @@ use pipestep_job::Detail;
 use pipestep_scenario::{JobScenario, OrderSource, RlScenario, Scenario, StepScenario};
 use pipestep_step::Summary;
 
-use super::fields::{Fields, JobFields, RlFields, StepFields};
-use crate::simulated::not_drawn;
+use super::fields::{Fields, JitterFields, JobFields, RlFields, StepFields};
+use crate::simulated_runs::{in_brief, makespans};
 
 /// Simulates every part that a scenario has.
 ///
@@ -18,13 +18,13 @@ pub(crate) fn simulate(scenario: &Scenario) -> Result<Fields> {
     let length = summary.as_ref().map(|summary| summary.makespan.since(Time::ZERO));
     Ok(Fields {
         step: scenario.step.as_ref().zip(summary.as_ref()).map(|(step, summary)| fields(step, summary)),
+        jitter: scenario.step.as_ref().map(jitter_fields).transpose()?.flatten(),
         job: scenario.job.as_ref().map(|job| job_fields(job, length)).transpose()?,
         rl: scenario.rl.as_ref().map(|rl| rl_fields(rl, length)).transpose()?,
     })
 }
 
 fn summary(step: &StepScenario) -> Result<Summary> {
-    not_drawn(step)?;
     Ok(match &step.order {
         // A file that says when messages are posted runs as it stands.
         OrderSource::File { orders, comms: Some(comms), .. } => {
@@ -32,6 +32,13 @@ fn summary(step: &StepScenario) -> Result<Summary> {
         }
         _ => pipestep_step::summary(&step.inputs, step.plan()?)?,
     })
+}
+
+/// The runs of a step whose lengths are drawn.
+fn jitter_fields(step: &StepScenario) -> Result<Option<JitterFields>> {
+    let Some(jitter) = step.jitter.as_ref().filter(|jitter| jitter.scatters()) else { return Ok(None) };
+    let brief = in_brief(&makespans(step, u64::from(jitter.runs))?);
+    Ok(brief.map(|[mean, standard_error, p95]| JitterFields { mean, standard_error, p95 }))
 }
 
 fn fields(step: &StepScenario, summary: &Summary) -> StepFields {

@@ -104,7 +104,7 @@ fn a_row_says_what_run_says() {
     assert!(json.contains(&format!("\"makespan_ns\": {},", fields[7])), "{json}");
     assert!(json.contains(&format!("\"by_makespan\": {},", fields[8])), "{json}");
     assert_eq!(fields[14], "960000000 720000000 480000000 240000000");
-    assert_eq!((&fields[15..17], fields[21]), (&["1000000000", "true"][..], "true"));
+    assert_eq!((&fields[15..17], fields[24]), (&["1000000000", "true"][..], "true"));
 }
 
 #[test]

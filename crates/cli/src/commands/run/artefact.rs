@@ -35,6 +35,7 @@ impl Artefact {
 pub(super) enum Drawing {
     Gantt,
     Memory,
+    Scatter,
     Job,
     Storage,
     Completion,
@@ -46,7 +47,7 @@ pub(super) enum Drawing {
 
 impl Drawing {
     /// How many there are.
-    pub(super) const COUNT: usize = 9;
+    pub(super) const COUNT: usize = 10;
 }
 
 /// What a scenario describes, as far as it decides what can be written.
@@ -55,6 +56,8 @@ pub(super) enum Part {
     /// Every scenario.
     Any,
     Step,
+    /// A step whose lengths are drawn.
+    StepRuns,
     Job,
     /// A job of several runs.
     Runs,
@@ -62,11 +65,13 @@ pub(super) enum Part {
 }
 
 /// What `--out` writes, by file name.
-const EVERYTHING: [(Part, Artefact, &str); 22] = [
+const EVERYTHING: [(Part, Artefact, &str); 24] = [
     (Part::Step, Artefact::Png(Drawing::Gantt), "gantt.png"),
     (Part::Step, Artefact::Svg(Drawing::Gantt), "gantt.svg"),
     (Part::Step, Artefact::Png(Drawing::Memory), "memory.png"),
     (Part::Step, Artefact::Svg(Drawing::Memory), "memory.svg"),
+    (Part::StepRuns, Artefact::Png(Drawing::Scatter), "scatter.png"),
+    (Part::StepRuns, Artefact::Svg(Drawing::Scatter), "scatter.svg"),
     (Part::Any, Artefact::Json, "result.json"),
     (Part::Step, Artefact::Events, "events.csv"),
     (Part::Step, Artefact::Memory, "memory.csv"),

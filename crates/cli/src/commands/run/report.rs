@@ -5,9 +5,9 @@ use std::io::Write;
 
 use anyhow::{Context, Result};
 use pipestep_report::{
-    JobResult, Picture, ResultFile, RlResult, StepResult, events, gantt, job_completion, job_losses,
-    job_storage, job_timeline, memory_curves, rl_lengths, rl_staleness, rl_timeline, write_events,
-    write_memory, write_trace,
+    JobResult, Picture, ResultFile, RlResult, StepResult, StepRunsResult, events, gantt, job_completion,
+    job_losses, job_storage, job_timeline, memory_curves, rl_lengths, rl_staleness, rl_timeline,
+    step_runs_histogram, write_events, write_memory, write_trace,
 };
 
 use super::Everything;
@@ -48,7 +48,10 @@ impl<'a> Report<'a> {
 
     pub(super) fn result(&self) -> ResultFile {
         let mut file = ResultFile::new(self.name);
-        file.step = self.simulated.step.as_ref().map(|step| StepResult::new(&step.view()));
+        file.step = self.simulated.step.as_ref().map(|step| StepResult {
+            jitter: self.simulated.step_runs.as_ref().and_then(StepRunsResult::new),
+            ..StepResult::new(&step.view())
+        });
         file.job = self.simulated.job.as_ref().map(|job| JobResult::new(&job.view()));
         file.rl = self.simulated.rl.as_ref().map(|rl| RlResult::new(&rl.view()));
         file
@@ -68,6 +71,10 @@ impl<'a> Report<'a> {
         Ok(match drawing {
             Drawing::Gantt => gantt(&[(self.step()?.view(), self.step()?.record()?)]),
             Drawing::Memory => memory_curves(&[(self.step()?.view(), self.step()?.curves()?)]),
+            Drawing::Scatter => {
+                let runs = self.simulated.step_runs.as_ref();
+                step_runs_histogram(runs.context("internal error: runs were asked for of a step without")?)
+            }
             Drawing::Job => job_timeline(&self.job()?.view()),
             Drawing::Storage => job_storage(&self.job()?.view()),
             Drawing::Completion => job_completion(&self.job()?.view()).context(single)?,
