@@ -10,15 +10,15 @@
 #![expect(clippy::print_stdout, reason = "its table is what a bench is for")]
 
 use std::hint::black_box;
-use std::time::Instant;
 
 use criterion::{BatchSize, Criterion, Throughput};
-use pipestep::engine::{Bytes, Duration, NoCurve, NoRecord, Peak, Timeline, Totals};
-use pipestep::schedule::{Kind, Options, Orders, Plan, Rank, Shape, find};
+use pipestep::engine::{Bytes, Duration, NoCurve, NoRecord, Recorder, Timeline, Totals, Tracks};
+use pipestep::schedule::{Kind, Options, Orders, Plan, Shape, find};
 use pipestep::step::{
-    ACCOUNTS, Costs, Dataflow, FifoStep, Inputs, Message, MessageLog, MessageMode, RankCost, StageCost,
-    memory, memory_reusing, run_orders,
+    Costs, Dataflow, Engine, FifoStep, Inputs, Levels, Message, MessageMode, MessageSink, RankCost,
+    StageCost, run_orders,
 };
+use rustix::time::{ClockId, clock_gettime};
 
 /// The sizes of `docs/performance.md`: ranks, micro-batches, chunks.
 const SIZES: [(u64, u64, u64); 4] = [(8, 64, 1), (16, 1024, 1), (16, 256, 4), (64, 4096, 1)];
@@ -38,7 +38,7 @@ impl Case {
         let shape =
             Shape::new(ranks, chunks, micro_batches, schedule.entry().placement).expect("a legal shape");
         let inputs = Inputs::new(shape.clone(), costs(&shape, chunks)).expect("small costs");
-        let orders = build_orders(&inputs, chunks);
+        let orders = build_orders(&inputs);
         let events = orders.all().len() as u64 + 2 * shape.messages();
         let floor = Floor::new(&inputs, &orders);
         Self { name: format!("p{ranks} m{micro_batches} v{chunks}"), inputs, orders, events, floor }
@@ -49,9 +49,9 @@ fn schedule_for(chunks: u64) -> &'static dyn pipestep::schedule::Schedule {
     find(if chunks == 1 { "1f1b" } else { "interleaved" }).expect("it is in the registry")
 }
 
-fn build_orders(inputs: &Inputs, chunks: u64) -> Orders {
+fn build_orders(inputs: &Inputs) -> Orders {
     let weights = inputs.costs().weights(inputs.shape(), None);
-    match schedule_for(chunks).plan(inputs.shape(), &weights, &Options::default()) {
+    match schedule_for(inputs.shape().chunks() as u64).plan(inputs.shape(), &weights, &Options::default()) {
         Ok(Plan::Fixed(orders)) => orders,
         _ => unreachable!("both schedules are fixed and take these shapes"),
     }
@@ -188,87 +188,95 @@ type Variant = (&'static str, Box<dyn FnMut(&Case) -> u64>);
 
 fn variants() -> Vec<Variant> {
     let mut floor = FloorMemory::default();
-    let mut pass = Dataflow::new();
-    let mut built = Dataflow::new();
-    let mut peaks = Dataflow::new();
-    let (mut peak_spans, mut spans, mut spans_too) =
-        (Recorded::default(), Recorded::default(), Recorded::default());
-    let mut curves = Vec::new();
+    let [mut known, mut built] = [(); 2].map(|()| Dataflow::new());
+    let [mut peaks, mut plain, mut recorded, mut whole] = [(); 4].map(|()| Engine::new());
+    let mut highest = Levels::<NoCurve>::new();
+    let (mut spans, mut spans_too, mut curves) = (Spans::default(), Spans::default(), Levels::<Totals>::new());
     vec![
         ("floor", Box::new(move |case| case.floor.run(&mut floor))),
-        ("dataflow, times", Box::new(move |case| dataflow(&mut pass, case, &case.orders))),
+        ("dataflow, order known", Box::new(move |case| dataflow(&mut known, case, &case.orders))),
         (
-            "dataflow, order built",
-            Box::new(move |case| {
-                let chunks = case.inputs.shape().chunks() as u64;
-                dataflow(&mut built, case, &build_orders(&case.inputs, chunks))
-            }),
+            "A: order built, times",
+            Box::new(move |case| dataflow(&mut built, case, &build_orders(&case.inputs))),
         ),
-        ("dataflow, exact peaks", Box::new(move |case| dataflow_peaks(&mut peaks, &mut peak_spans, case))),
         (
-            "events, times",
-            Box::new(|case| {
+            "A: order built, exact peaks",
+            Box::new(move |case| {
+                let (orders, nothing) = (build_orders(&case.inputs), (&mut NoRecord, &mut NoRecord));
                 let how = MessageMode::Folded;
-                let times = run_orders(&case.inputs, &case.orders, how, &mut NoRecord, &mut NoRecord);
+                let times = peaks.run_with_levels(&case.inputs, &orders, how, nothing, &mut highest);
                 times.expect("the orders run").makespan.as_nanos()
             }),
         ),
-        ("events, spans", Box::new(move |case| event_record(&mut spans, case))),
-        ("events, spans and memory", Box::new(move |case| event_curves(&mut spans_too, &mut curves, case))),
+        (
+            "events, times",
+            Box::new(move |case| events(&mut plain, case, MessageMode::Folded, &mut NoRecord, &mut NoRecord)),
+        ),
+        (
+            "events, spans",
+            Box::new(move |case| {
+                let Spans { ops, messages } = spans.of(case);
+                events(&mut recorded, case, MessageMode::Folded, ops, messages)
+            }),
+        ),
+        (
+            "B: events, spans and memory",
+            Box::new(move |case| {
+                let Spans { ops, messages } = spans_too.of(case);
+                let (how, spans) = (MessageMode::Folded, (ops, messages));
+                let times = whole.run_with_levels(&case.inputs, &case.orders, how, spans, &mut curves);
+                times.expect("the orders run").makespan.as_nanos()
+            }),
+        ),
         (
             "events, messages as events",
             Box::new(|case| {
-                let how = MessageMode::Events;
-                let times = run_orders(&case.inputs, &case.orders, how, &mut NoRecord, &mut NoRecord);
-                times.expect("the orders run").makespan.as_nanos()
+                let mut engine = Engine::new();
+                events(&mut engine, case, MessageMode::Events, &mut NoRecord, &mut NoRecord)
             }),
         ),
     ]
 }
 
+fn fifo(case: &Case) -> FifoStep<'_> {
+    FifoStep::new(&case.inputs).expect("directional links, first come first served")
+}
+
 fn dataflow(pass: &mut Dataflow, case: &Case, orders: &Orders) -> u64 {
-    let step = FifoStep::new(&case.inputs).expect("directional links, first come first served");
-    pass.run(step, orders, &mut NoRecord, &mut NoRecord).expect("the orders run").makespan.as_nanos()
-}
-
-fn dataflow_peaks(pass: &mut Dataflow, record: &mut Recorded, case: &Case) -> u64 {
-    let step = FifoStep::new(&case.inputs).expect("directional links, first come first served");
-    record.reset(case);
-    let Recorded { ops, messages } = record;
-    let times = pass.run(step, &case.orders, ops, messages).expect("the orders run");
-    let read: Vec<(Peak<ACCOUNTS>, NoCurve)> =
-        memory(&case.inputs, &case.orders, ops, messages).expect("ledgers balance");
-    black_box(&read);
-    times.makespan.as_nanos()
-}
-
-/// Every span of a step; its memory is kept from one run to the next.
-#[derive(Default)]
-struct Recorded {
-    ops: Timeline,
-    messages: MessageLog,
-}
-
-impl Recorded {
-    fn reset(&mut self, case: &Case) {
-        self.ops.reset(case.orders.all().len());
-        self.messages.clear();
-    }
-}
-
-fn event_record(record: &mut Recorded, case: &Case) -> u64 {
-    record.reset(case);
-    let Recorded { ops, messages } = record;
-    let times = run_orders(&case.inputs, &case.orders, MessageMode::Folded, ops, messages);
+    let times = pass.run(fifo(case), orders, &mut NoRecord, &mut NoRecord);
     times.expect("the orders run").makespan.as_nanos()
 }
 
-fn event_curves(record: &mut Recorded, curves: &mut Vec<Totals>, case: &Case) -> u64 {
-    let makespan = event_record(record, case);
-    let Recorded { ops, messages } = &*record;
-    let read = memory_reusing(&case.inputs, &case.orders, ops, messages, curves).expect("ledgers balance");
-    curves.extend(black_box(read).into_iter().map(|(_, curve)| curve));
-    makespan
+fn events<R: Recorder, M: MessageSink>(
+    engine: &mut Engine,
+    case: &Case,
+    how: MessageMode,
+    ops: &mut R,
+    messages: &mut M,
+) -> u64 {
+    let times = engine.run(&case.inputs, &case.orders, how, ops, messages);
+    times.expect("the orders run").makespan.as_nanos()
+}
+
+/// Every span of a step; the memory is kept from one run to the next.
+#[derive(Default)]
+struct Spans {
+    ops: Tracks,
+    messages: Tracks,
+}
+
+impl Spans {
+    fn of(&mut self, case: &Case) -> &mut Self {
+        self.ops.reuse(case.orders.all().len());
+        self.messages.reuse(case.orders.all().len());
+        self
+    }
+}
+
+/// CPU time of this thread: on a machine with other work, wall time measures that work too.
+fn cpu_nanos() -> u64 {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// Prints ns per event and ratios to the floor: variants in turn, the best of each batch, the median of rounds.
@@ -281,13 +289,13 @@ fn print_ratios() {
         let mut best = vec![Vec::new(); variants.len()];
         for _round in 0..5 {
             let mut round = vec![f64::INFINITY; variants.len()];
-            for _batch in 0..8 {
+            for _batch in 0..12 {
                 for (index, (name, run)) in variants.iter_mut().enumerate() {
-                    let begin = Instant::now();
+                    let begin = cpu_nanos();
                     for _ in 0..repeat {
                         assert_eq!(black_box(run(&case)), expected, "{name}");
                     }
-                    let nanos = begin.elapsed().as_nanos() as f64 / (repeat as u64 * case.events) as f64;
+                    let nanos = (cpu_nanos() - begin) as f64 / (repeat as u64 * case.events) as f64;
                     round[index] = round[index].min(nanos);
                 }
             }
@@ -322,7 +330,6 @@ fn criterion_benches(criterion: &mut Criterion) {
 }
 
 fn main() {
-    let _ = Rank(0);
     if std::env::args().any(|argument| argument == "--ratios") {
         print_ratios();
     } else {

@@ -4,50 +4,7 @@
 //! So releases come before allocations, and what is held for no time at all is never seen. The order of
 //! changes within an instant does not matter.
 
-use crate::{Bytes, Time};
-
-/// What a ledger does with its history: drop it ([`NoCurve`]), keep it whole (`Vec<Level<N>>`) or keep what
-/// changed ([`Changes`]), or the sums alone ([`Totals`]).
-pub trait Curve<const N: usize> {
-    /// The levels of all accounts from `level.at` on.
-    fn level(&mut self, level: Level<N>);
-
-    /// Forgets everything and keeps the memory.
-    fn clear(&mut self) {}
-
-    /// The same, with the sum of all accounts and those that were touched at that instant, one bit each.
-    #[inline]
-    fn instant(&mut self, at: Time, levels: &[i64; N], _total: i64, _touched: u64) {
-        self.level(Level { at, accounts: levels.map(|level| Bytes::new(level.unsigned_abs())) });
-    }
-}
-
-/// Keeps no curve: peak only.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NoCurve;
-
-/// One step of a memory curve: what each account holds from `at` until the next step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Level<const N: usize> {
-    /// From when.
-    pub at: Time,
-    /// What each account holds.
-    pub accounts: [Bytes; N],
-}
-
-/// A memory curve that keeps what changed: 16 bytes for each account touched at an instant, a quarter of what
-/// whole levels take.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Changes<const N: usize> {
-    /// The instant, and `bytes << 6 | account`.
-    packed: Vec<(Time, u64)>,
-}
-
-/// A memory curve that keeps the sum of all accounts after each instant.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    steps: Vec<(Time, Bytes)>,
-}
+use crate::{Bytes, Curve, Time};
 
 /// The highest total of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +69,7 @@ pub struct Ledger<const N: usize, C: Curve<N>> {
     curve: C,
 }
 
-/// The most that a ledger can hold: what [`Changes`] can pack beside the number of an account.
+/// The most that a ledger can hold: what [`crate::Changes`] can pack beside the number of an account.
 const LARGEST: i64 = (1 << 57) - 1;
 
 impl<const N: usize, C: Curve<N>> Ledger<N, C> {
@@ -186,10 +143,16 @@ impl<const N: usize, C: Curve<N>> Ledger<N, C> {
     fn finish_instant(&mut self) {
         self.lowest = self.lowest.min(self.total);
         if self.total > self.highest {
-            (self.highest, self.highest_at, self.at_highest) = (self.total, self.now, self.levels);
+            self.rise();
         }
         self.curve.instant(self.now, &self.levels, self.total, self.touched);
         self.touched = 0;
+    }
+
+    /// The total is higher than ever before. Rare, so kept out of the loop.
+    #[cold]
+    fn rise(&mut self) {
+        (self.highest, self.highest_at, self.at_highest) = (self.total, self.now, self.levels);
     }
 
     #[inline]
@@ -208,85 +171,10 @@ impl<const N: usize, C: Curve<N>> Ledger<N, C> {
     }
 }
 
-impl<const N: usize> Changes<N> {
-    /// What each account holds from each instant on at which one of them was touched.
-    pub fn levels(&self) -> impl Iterator<Item = Level<N>> + '_ {
-        let mut accounts = [Bytes::ZERO; N];
-        self.packed.chunk_by(|a, b| a.0 == b.0).map(move |instant| {
-            for &(_, packed) in instant {
-                accounts[(packed & 63) as usize] = Bytes::new(packed >> 6);
-            }
-            Level { at: instant[0].0, accounts }
-        })
-    }
-}
-
-impl<const N: usize> Curve<N> for Changes<N> {
-    fn clear(&mut self) {
-        self.packed.clear();
-    }
-
-    fn level(&mut self, level: Level<N>) {
-        let all = level.accounts.iter().enumerate();
-        self.packed.extend(all.map(|(account, bytes)| (level.at, bytes.get() << 6 | account as u64)));
-    }
-
-    #[inline]
-    fn instant(&mut self, at: Time, levels: &[i64; N], _total: i64, mut touched: u64) {
-        while touched != 0 {
-            let account = touched.trailing_zeros() as usize & 63;
-            touched &= touched - 1;
-            self.packed.push((at, levels[account].unsigned_abs() << 6 | account as u64));
-        }
-    }
-}
-
-impl Totals {
-    /// Each instant at which something changed, with what was held from then on.
-    pub fn steps(&self) -> &[(Time, Bytes)] {
-        &self.steps
-    }
-}
-
-impl<const N: usize> Curve<N> for Totals {
-    fn clear(&mut self) {
-        self.steps.clear();
-    }
-
-    fn level(&mut self, level: Level<N>) {
-        let total = level.accounts.iter().fold(0_u64, |sum, bytes| sum.saturating_add(bytes.get()));
-        self.steps.push((level.at, Bytes::new(total)));
-    }
-
-    #[inline]
-    fn instant(&mut self, at: Time, _levels: &[i64; N], total: i64, _touched: u64) {
-        self.steps.push((at, Bytes::new(total.unsigned_abs())));
-    }
-}
-
-impl<const N: usize> Curve<N> for NoCurve {
-    fn level(&mut self, _level: Level<N>) {}
-
-    #[inline]
-    fn instant(&mut self, _at: Time, _levels: &[i64; N], _total: i64, _touched: u64) {}
-}
-
-/// Keeps every step at which some account changed.
-impl<const N: usize> Curve<N> for Vec<Level<N>> {
-    fn clear(&mut self) {
-        self.clear();
-    }
-
-    fn level(&mut self, level: Level<N>) {
-        if self.last().is_none_or(|last| last.accounts != level.accounts) {
-            self.push(level);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Changes, Level, NoCurve};
 
     fn at(nanos: u64) -> Time {
         Time::from_nanos(nanos)

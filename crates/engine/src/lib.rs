@@ -42,6 +42,7 @@
 //! Deliberately absent: anything about training (ranks, micro-batches, schedules), files, printing, threads.
 
 mod bytes;
+mod curve;
 mod ledger;
 mod queue;
 mod random;
@@ -52,11 +53,12 @@ mod timeline;
 mod world;
 
 pub use bytes::{Bytes, Rate};
-pub use ledger::{Changes, Curve, Ledger, LedgerError, Level, NoCurve, Peak, Totals};
-pub use queue::{Class, EventId, EventQueue, HeapQueue, MovingQueue};
+pub use curve::{Changes, Curve, Level, NoCurve, TotalCurve, Totals};
+pub use ledger::{Ledger, LedgerError, Peak};
+pub use queue::{Class, EventId, EventQueue, HeapQueue, MovingQueue, OwnerQueue, Packed, PackedQueue};
 pub use random::Streams;
 pub use resource::Serial;
 pub use shared::Shared;
 pub use time::{Duration, Overflow, Time};
-pub use timeline::{Interval, NoRecord, Recorder, Timeline};
+pub use timeline::{Interval, NoRecord, Recorder, Timeline, Tracks};
 pub use world::{World, run};

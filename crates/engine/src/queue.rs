@@ -1,9 +1,10 @@
 //! What will happen, in a total order: (time, class, sequence).
 //!
-//! Two queues behind one interface. [`HeapQueue`] is a binary heap over one packed 128-bit key, for worlds
-//! whose events never move once scheduled. [`MovingQueue`] sits on the `priority-queue` crate, whose keyed
+//! Three queues behind one interface. [`HeapQueue`] is a binary heap over one packed 128-bit key, for worlds
+//! whose events never move once scheduled; [`PackedQueue`] is the same for events that fit into the key, which
+//! halves what the heap moves about; [`OwnerQueue`] halves it again where each owner waits for one event. [`MovingQueue`] sits on the `priority-queue` crate, whose keyed
 //! change is what bandwidth-shared links, failures and evictions need; it can [`reschedule`] and [`cancel`]
-//! any pending event in O(log n). For the same calls both hand out the same events (a property test compares
+//! any pending event in O(log n). For the same calls all hand out the same events (a property test compares
 //! each with a sorted list), so the choice between them is one of speed alone.
 //!
 //! [`reschedule`]: MovingQueue::reschedule
@@ -14,6 +15,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
 
 use priority_queue::PriorityQueue;
 use rustc_hash::FxBuildHasher;
@@ -136,6 +138,152 @@ impl<E> PartialOrd for HeapEntry<E> {
 impl<E> Ord for HeapEntry<E> {
     fn cmp(&self, other: &Self) -> Ordering {
         other.key.cmp(&self.key)
+    }
+}
+
+/// An event that fits into 32 bits.
+pub trait Packed: Copy {
+    /// The event as a number.
+    fn pack(self) -> u32;
+
+    /// The event that has this number.
+    fn unpack(number: u32) -> Self;
+}
+
+/// Owners by number.
+impl Packed for u16 {
+    #[inline]
+    fn pack(self) -> u32 {
+        u32::from(self)
+    }
+
+    #[inline]
+    fn unpack(number: u32) -> Self {
+        number as Self
+    }
+}
+
+/// A queue for events that never move and fit into the key: 16 bytes for each pending event.
+///
+/// Takes classes 0 to 3, and 2^30 events between two calls of [`PackedQueue::clear`].
+#[derive(Clone, Debug)]
+pub struct PackedQueue<E> {
+    /// `time << 64 | class << 62 | sequence << 32 | event`, so that the smallest is the first.
+    heap: BinaryHeap<Reverse<u128>>,
+    sequence: u32,
+    /// Whether the top of the heap has been handed out; it is kept there as in [`HeapQueue`].
+    top_is_gone: bool,
+    events: PhantomData<E>,
+}
+
+impl<E> PackedQueue<E> {
+    /// An empty queue.
+    pub const fn new() -> Self {
+        Self { heap: BinaryHeap::new(), sequence: 0, top_is_gone: false, events: PhantomData }
+    }
+
+    /// Forgets all pending events and keeps the memory for the next run.
+    pub fn clear(&mut self) {
+        self.heap.clear();
+        (self.sequence, self.top_is_gone) = (0, false);
+    }
+}
+
+impl<E> Default for PackedQueue<E> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<E: Packed> EventQueue<E> for PackedQueue<E> {
+    #[inline]
+    fn schedule(&mut self, at: Time, class: Class, event: E) {
+        debug_assert!(class.0 < 4, "classes of a packed queue are 0 to 3");
+        debug_assert!(self.sequence < 1 << 30, "more than 2^30 events in one run");
+        let place = u64::from(class.0) << 62 | u64::from(self.sequence) << 32 | u64::from(event.pack());
+        let key = Reverse(u128::from(at.as_nanos()) << 64 | u128::from(place));
+        self.sequence += 1;
+        if !self.top_is_gone {
+            self.heap.push(key);
+        } else if let Some(mut top) = self.heap.peek_mut() {
+            *top = key;
+            self.top_is_gone = false;
+        }
+    }
+
+    #[inline]
+    fn next(&mut self) -> Option<(Time, E)> {
+        if self.top_is_gone {
+            self.heap.pop();
+            self.top_is_gone = false;
+        }
+        let &Reverse(top) = self.heap.peek()?;
+        self.top_is_gone = true;
+        Some((time_of(top), E::unpack(top as u32)))
+    }
+
+    #[inline]
+    fn peek_time(&self) -> Option<Time> {
+        if !self.top_is_gone {
+            return self.heap.peek().map(|&Reverse(key)| time_of(key));
+        }
+        // The next one is the better of the top's two children.
+        let below = self.heap.as_slice().get(1..).unwrap_or_default();
+        below.iter().take(2).map(|&Reverse(key)| key).min().map(time_of)
+    }
+}
+
+/// A queue for worlds in which every owner has at most one event pending, its next one, and all happen before
+/// [`OwnerQueue::END`]: 8 bytes for each pending event. Of several owners at one instant the lowest comes first,
+/// whatever the class; an event is the number of its owner.
+#[derive(Clone, Debug, Default)]
+pub struct OwnerQueue {
+    /// `time << 16 | owner`, so that the smallest is the first.
+    heap: BinaryHeap<Reverse<u64>>,
+    /// Whether the top of the heap has been handed out; it is kept there as in [`HeapQueue`].
+    top_is_gone: bool,
+}
+
+impl OwnerQueue {
+    /// The first instant that is too late: 2^48 ns, 78 hours.
+    pub const END: Time = Time::from_nanos(1 << 48);
+
+    /// Forgets all pending events and keeps the memory for the next run.
+    pub fn clear(&mut self) {
+        self.heap.clear();
+        self.top_is_gone = false;
+    }
+}
+
+impl EventQueue<u16> for OwnerQueue {
+    #[inline]
+    fn schedule(&mut self, at: Time, _class: Class, owner: u16) {
+        debug_assert!(at < Self::END, "{at} is too late for this queue");
+        let key = Reverse(at.as_nanos() << 16 | u64::from(owner));
+        if !self.top_is_gone {
+            self.heap.push(key);
+        } else if let Some(mut top) = self.heap.peek_mut() {
+            *top = key;
+            self.top_is_gone = false;
+        }
+    }
+
+    #[inline]
+    fn next(&mut self) -> Option<(Time, u16)> {
+        if self.top_is_gone {
+            self.heap.pop();
+            self.top_is_gone = false;
+        }
+        let &Reverse(top) = self.heap.peek()?;
+        self.top_is_gone = true;
+        Some((Time::from_nanos(top >> 16), top as u16))
+    }
+
+    #[inline]
+    fn peek_time(&self) -> Option<Time> {
+        let skipped = usize::from(self.top_is_gone);
+        let first = self.heap.as_slice().get(skipped..).unwrap_or_default();
+        first.iter().take(1 + skipped).map(|&Reverse(key)| Time::from_nanos(key >> 16)).min()
     }
 }
 

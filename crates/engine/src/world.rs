@@ -8,6 +8,9 @@ pub trait World<Q: EventQueue<Self::Event>> {
     type Event;
     /// What stops a run.
     type Error;
+    /// Whether [`World::settle`] does anything. A world whose choices never depend on what else happens at an
+    /// instant says no, and [`run`] need not look for the end of each instant.
+    const SETTLES: bool = true;
 
     /// Reacts to one event: changes the world and schedules later events (or more at this same instant).
     ///
@@ -40,7 +43,7 @@ where
         debug_assert!(now >= last, "time runs backwards: {now} after {last}");
         last = now;
         world.handle(now, event, queue)?;
-        if queue.peek_time() != Some(now) {
+        if W::SETTLES && queue.peek_time() != Some(now) {
             world.settle(now, queue)?;
         }
     }

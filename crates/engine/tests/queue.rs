@@ -1,6 +1,6 @@
 //! Both queues against a sorted list, under random schedules, moves and cancellations.
 
-use pipestep_engine::{Class, EventId, EventQueue, HeapQueue, MovingQueue, Time};
+use pipestep_engine::{Class, EventId, EventQueue, HeapQueue, MovingQueue, Packed, PackedQueue, Time};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -96,6 +96,22 @@ proptest! {
     }
 
     #[test]
+    fn the_packed_queue_agrees_with_a_sorted_list(calls in calls()) {
+        let (mut queue, mut naive) = (PackedQueue::new(), Naive::default());
+        let mut scheduled = 0;
+        for call in calls {
+            if let Call::Schedule { at, class } = call {
+                naive.put(at, class % 4, scheduled);
+                queue.schedule(Time::from_nanos(at), Class(class % 4), Number(scheduled as u32));
+                scheduled += 1;
+            } else {
+                prop_assert_eq!(queue.next().map(|(at, number)| (at, number.0 as usize)), naive.next());
+            }
+            prop_assert_eq!(queue.peek_time().map(Time::as_nanos), naive.pending.iter().min().map(|entry| entry.0));
+        }
+    }
+
+    #[test]
     fn events_of_the_whole_time_range_come_in_order(times in prop::collection::vec(any::<u64>(), 0..50)) {
         let mut queue = HeapQueue::new();
         for &at in &times {
@@ -105,5 +121,19 @@ proptest! {
         sorted.sort_unstable();
         let drained: Vec<u64> = std::iter::from_fn(|| queue.next()).map(|(_, event)| event).collect();
         prop_assert_eq!(drained, sorted);
+    }
+}
+
+/// An event of a packed queue.
+#[derive(Clone, Copy, Debug)]
+struct Number(u32);
+
+impl Packed for Number {
+    fn pack(self) -> u32 {
+        self.0
+    }
+
+    fn unpack(number: u32) -> Self {
+        Self(number)
     }
 }

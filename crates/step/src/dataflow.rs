@@ -5,13 +5,14 @@
 
 pub(crate) mod wave;
 
-use pipestep_engine::{Interval, Recorder, Time};
+use pipestep_engine::Recorder;
 use pipestep_schedule::{Op, Orders};
 
-use self::wave::{Observer, Run, Wave};
+use self::wave::{Run, Wave};
 use crate::lengths::{Scaled, Usual};
 use crate::log::MessageSink;
-use crate::rows::{Row, Rows};
+use crate::observe::{Observer, Recording};
+use crate::rows::Rows;
 use crate::{Arbitration, Inputs, Links, StepError, Times};
 
 /// A step for which the clock-free pass is exact; see [`FifoStep::new`].
@@ -83,9 +84,17 @@ impl Dataflow {
         ops: &mut R,
         messages: &mut M,
     ) -> Result<Times, StepError> {
-        let inputs = step.inputs;
-        self.rows.compile(inputs);
-        let (rows, observer) = (&self.rows, Recording { ops, messages });
+        self.rows.compile(step.inputs);
+        self.run_observed(step, orders, Recording { ops, messages })
+    }
+
+    fn run_observed<O: Observer<1>>(
+        &mut self,
+        step: FifoStep<'_>,
+        orders: &Orders,
+        observer: O,
+    ) -> Result<Times, StepError> {
+        let (inputs, rows) = (step.inputs, &self.rows);
         if inputs.costs().micro_batch_scale.is_empty() {
             self.wave.run(&mut Run { inputs, rows, orders, lengths: Usual, observer })?;
         } else {
@@ -94,27 +103,4 @@ impl Dataflow {
         }
         Ok(Times::new(inputs, self.wave.tallies(0)))
     }
-}
-
-/// Keeps intervals.
-struct Recording<'a, R, M> {
-    ops: &'a mut R,
-    messages: &'a mut M,
-}
-
-impl<R: Recorder, M: MessageSink> Observer<1> for Recording<'_, R, M> {
-    #[inline]
-    fn ran(&mut self, _rank: usize, place: usize, _op: Op, [start]: [u64; 1], [end]: [u64; 1]) {
-        self.ops.record(place, interval(start, end));
-    }
-
-    #[inline]
-    fn sent(&mut self, row: &Row, place: usize, _op: Op, [start]: [u64; 1], [end]: [u64; 1]) {
-        self.messages.sent(row.pair, place, interval(start, end));
-    }
-}
-
-#[inline]
-fn interval(start: u64, end: u64) -> Interval {
-    Interval { start: Time::from_nanos(start), end: Time::from_nanos(end) }
 }

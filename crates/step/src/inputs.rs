@@ -1,6 +1,6 @@
 //! What a step is made of, checked once so that the loops need not check again.
 
-use pipestep_engine::Overflow;
+use pipestep_engine::{Overflow, Time};
 use pipestep_schedule::{MicroBatch, Shape, Stage};
 
 use crate::Costs;
@@ -42,6 +42,8 @@ pub enum UpdateAfter {
 pub struct Inputs {
     shape: Shape,
     costs: Costs,
+    /// The sum of all times: no instant is later.
+    horizon: Time,
     /// What joins the ranks.
     pub links: Links,
     /// Which waiting message goes first.
@@ -101,10 +103,11 @@ impl Inputs {
         if !costs.micro_batch_scale.is_empty() {
             length("micro-batch scales", shape.micro_batches(), costs.micro_batch_scale.len())?;
         }
-        check_sums(&shape, &costs)?;
+        let horizon = check_sums(&shape, &costs)?;
         Ok(Self {
             shape,
             costs,
+            horizon,
             links: Links::default(),
             arbitration: Arbitration::default(),
             update_after: UpdateAfter::default(),
@@ -130,6 +133,11 @@ impl Inputs {
         Ok(Self { costs: checked.costs, ..self.clone() })
     }
 
+    /// An instant that nothing of the step is later than.
+    pub(crate) const fn horizon(&self) -> Time {
+        self.horizon
+    }
+
     /// The same step with every transfer of length zero.
     pub fn with_free_transfers(&self) -> Self {
         let mut free = self.clone();
@@ -144,7 +152,8 @@ impl Inputs {
 /// The largest sum of times or of bytes.
 const LARGEST: u128 = i64::MAX as u128;
 
-fn check_sums(shape: &Shape, costs: &Costs) -> Result<(), InputError> {
+/// Checks the sums of all times and of all bytes; returns the first.
+fn check_sums(shape: &Shape, costs: &Costs) -> Result<Time, InputError> {
     // How often the usual amount of a stage occurs, at most: once for each micro-batch, each by its factor.
     let micro_batches = shape.micro_batches() as u32;
     let scaled = |amount: u64| -> u128 {
@@ -179,5 +188,5 @@ fn check_sums(shape: &Shape, costs: &Costs) -> Result<(), InputError> {
             return Err(InputError::TooLarge { what });
         }
     }
-    Ok(())
+    Ok(Time::from_nanos(time as u64))
 }

@@ -15,9 +15,9 @@ use pipestep_schedule::{Kind, MicroBatch, Op, Orders, Policy, Rank, Shape, Stage
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, Exp1, StandardNormal, StandardUniform};
 
-use crate::dataflow::wave::{Observer, Run, Wave};
-use crate::events::{Runner, count};
+use crate::dataflow::wave::{Run, Wave};
 use crate::lengths::Lengths;
+use crate::online::{Runner, count};
 use crate::rows::Rows;
 use crate::times::Tally;
 use crate::{InputError, Inputs, Links, StepError, UpdateAfter};
@@ -181,7 +181,7 @@ impl<'a> Replicas<'a> {
             if runs.end - next >= LANES as u64 {
                 let draws = self.draws(next)?;
                 if draws.iter().all(|draw| draw.is_exact_without_clock) {
-                    let (lengths, observer) = (SideBySide(&draws), Nobody);
+                    let (lengths, observer) = (SideBySide(&draws), ());
                     wide.run(&mut Run { inputs: self.inputs, rows: &rows, orders, lengths, observer })?;
                     let of_lane = |(lane, draw)| self.makespan(wide.tallies(lane), draw);
                     makespans.extend(draws.iter().enumerate().map(of_lane));
@@ -191,7 +191,7 @@ impl<'a> Replicas<'a> {
             }
             let draw = self.draw(next)?;
             makespans.push(if draw.is_exact_without_clock {
-                let (lengths, observer) = (Alone(&draw), Nobody);
+                let (lengths, observer) = (Alone(&draw), ());
                 narrow.run(&mut Run { inputs: self.inputs, rows: &rows, orders, lengths, observer })?;
                 self.makespan(narrow.tallies(0), &draw)
             } else {
@@ -393,11 +393,6 @@ const fn message_number(kind: Kind) -> usize {
         _ => 1,
     }
 }
-
-/// Nobody is told of single operations.
-struct Nobody;
-
-impl<const N: usize> Observer<N> for Nobody {}
 
 /// Runs side by side.
 struct SideBySide<'a>(&'a [Draw; LANES]);

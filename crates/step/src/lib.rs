@@ -20,20 +20,25 @@
 //!
 //! Deliberately absent: TOML, printing, where a duration comes from (that is `pipestep-model`'s).
 
+mod bytes;
 mod comms;
 mod costs;
 mod critical_path;
 mod dataflow;
 mod error;
 mod events;
+mod folded;
 mod graph;
 mod idle;
 mod inputs;
 mod jitter;
 mod lengths;
+mod levels;
 mod links;
 mod log;
 mod memory;
+mod observe;
+mod online;
 mod outcome;
 mod rows;
 mod simulate;
@@ -46,12 +51,14 @@ pub use costs::{Costs, Held, Message, RankCost, StageCost, round_half_even};
 pub use critical_path::{CriticalPath, Element, PathKind, PathStep};
 pub use dataflow::{Dataflow, FifoStep};
 pub use error::StepError;
-pub use events::{Messages as MessageMode, run_orders, run_policy};
+pub use events::{Engine, Messages as MessageMode, run_orders};
 pub use idle::{CAUSES, Cause, Chosen, Delay, IdleInterval, IdlePart, idle_by_cause, idle_intervals};
 pub use inputs::{Arbitration, InputError, Inputs, Links, UpdateAfter};
 pub use jitter::{Jitter, LinkScatter, Replicas, Scatter};
+pub use levels::Levels;
 pub use log::{MessageLog, MessageSink, Sent};
 pub use memory::{memory, memory_reusing};
+pub use online::run_policy;
 pub use outcome::{ACCOUNTS, Account, Bubble, MemoryCurve, Messages, RankOutcome, Record, Summary, Times};
 pub use simulate::{Outcome, simulate, summary};
 pub use whatif::{Faster, WhatIf, WhatIfError, balanced, makespan, what_if, what_if_by, with_faster};

@@ -1,12 +1,17 @@
 //! Messages in the order in which they travel, for each ordered pair of ranks.
 
-use pipestep_engine::{Interval, NoRecord, Recorder, Timeline};
+use pipestep_engine::{Interval, NoRecord, Recorder, Timeline, Tracks};
 
-/// What a simulation does with its messages: drop them ([`NoRecord`]) or keep them ([`MessageLog`]).
+/// What a simulation does with its messages: drop them ([`NoRecord`]) or keep them ([`MessageLog`],
+/// [`Tracks`]).
 pub trait MessageSink {
     /// The message of the operation at `place` travels between the ranks of pair number `pair`. The messages of a
     /// pair come in the order of their starts.
     fn sent(&mut self, pair: u32, place: usize, interval: Interval);
+
+    /// The operation at `place` sends no message.
+    #[inline]
+    fn sent_nothing(&mut self, _place: usize) {}
 }
 
 /// One message.
@@ -60,6 +65,19 @@ impl MessageLog {
 impl MessageSink for NoRecord {
     #[inline]
     fn sent(&mut self, _pair: u32, _place: usize, _interval: Interval) {}
+}
+
+/// Keeps the messages by the place of the operation that made each.
+impl MessageSink for Tracks {
+    #[inline]
+    fn sent(&mut self, _pair: u32, place: usize, interval: Interval) {
+        self.record(place, interval);
+    }
+
+    #[inline]
+    fn sent_nothing(&mut self, place: usize) {
+        self.record(place, Interval::NEVER);
+    }
 }
 
 impl MessageSink for MessageLog {

@@ -1,22 +1,16 @@
-//! Which bytes live from when to when, on each rank.
-//!
-//! | account | on | from | to |
-//! | --- | --- | --- | --- |
-//! | activations | the stage's rank | start of F | end of B, or of W (a part at the end of I) |
-//! | workspace | the stage's rank | start of B or I | end of B or W |
-//! | send buffers | sender | end of the producer | end of the message |
-//! | receive buffers | receiver | start of the message | start of the consumer |
-//! | weights, gradients, optimizer, buckets | each rank | start of the step | never freed |
+//! Every account of every rank over time, read off the record of a step (which bytes live from when to when is
+//! in `bytes`).
 //!
 //! A rank's changes come in a few runs that are each in order of time already: its own operations, the messages
 //! that it sends to each peer, and those that it receives from each. They are woven together, never sorted.
 
-use pipestep_engine::{Bytes, Curve, Interval, Ledger, LedgerError, Peak, Time, Timeline};
-use pipestep_schedule::{Kind, MicroBatch, Op, Orders, Rank, Stage};
+use pipestep_engine::{Curve, Interval, Ledger, LedgerError, Peak, Time, Timeline};
+use pipestep_schedule::{Op, Orders, Rank};
 
+use crate::bytes::{OpBytes, StepBytes, held};
 use crate::log::{MessageLog, Sent};
 use crate::rows::Rows;
-use crate::{ACCOUNTS, Account, Costs, Inputs, StepError};
+use crate::{ACCOUNTS, Account, Inputs, StepError};
 
 /// Reads every rank's memory off the record of its operations and messages, with one curve of kind `C` a rank.
 ///
@@ -44,8 +38,8 @@ pub fn memory_reusing<C: Curve<ACCOUNTS> + Default>(
 ) -> Result<Vec<(Peak<ACCOUNTS>, C)>, StepError> {
     let rows = Rows::new(inputs);
     let by_end = by_end(&rows, messages);
-    let changes = OpChanges::all(inputs);
-    let weaver = Weaver { inputs, orders, ops, messages, by_end: &by_end, rows: &rows, changes: &changes };
+    let bytes = StepBytes::new(inputs, &rows);
+    let weaver = Weaver { inputs, orders, ops, messages, by_end: &by_end, rows: &rows, bytes: &bytes };
     (0..inputs.shape().ranks() as u16)
         .map(Rank)
         .map(|rank| {
@@ -71,84 +65,6 @@ fn by_end(rows: &Rows, messages: &MessageLog) -> Vec<Vec<Sent>> {
     (0..rows.pairs.len() as u32).map(sorted).collect()
 }
 
-/// What the operations of one (kind, stage) change, in bytes of a usual micro-batch.
-#[derive(Clone, Copy, Debug, Default)]
-struct OpChanges {
-    at_start: Changes,
-    at_end: Changes,
-    /// Size of the message that it sends to another rank.
-    sent: i64,
-}
-
-/// Up to three changes at one instant, those of zero left out.
-#[derive(Clone, Copy, Debug, Default)]
-struct Changes {
-    list: [(u8, i64); 3],
-    count: u8,
-}
-
-impl Changes {
-    fn new(all: [(Account, i64); 3]) -> Self {
-        let mut changes = Self::default();
-        for (account, delta) in all.into_iter().filter(|&(_, delta)| delta != 0) {
-            changes.list[changes.count as usize] = (account as u8, delta);
-            changes.count += 1;
-        }
-        changes
-    }
-}
-
-impl OpChanges {
-    /// Of every kind and stage, in the order of [`OpChanges::index`].
-    fn all(inputs: &Inputs) -> Vec<Self> {
-        let stages = inputs.shape().stages() as u16;
-        let each = Kind::ALL.into_iter().flat_map(|kind| (0..stages).map(move |stage| (kind, stage)));
-        each.map(|(kind, stage)| Self::new(inputs, Op::new(kind, Stage(stage), MicroBatch(0)))).collect()
-    }
-
-    #[inline]
-    const fn index(op: Op, stages: usize) -> usize {
-        op.kind as usize * stages + op.stage.index()
-    }
-
-    fn new(inputs: &Inputs, op: Op) -> Self {
-        let (shape, costs) = (inputs.shape(), inputs.costs());
-        let cost = &costs.stages[op.stage.index()];
-        let (saved, workspace) = (signed(cost.saved.get()), signed(cost.workspace.get()));
-        let released = cost.released_at_input_gradient;
-        let maker = match op.kind {
-            Kind::Forward => shape.previous(op.stage),
-            Kind::Backward | Kind::InputGradient => shape.next(op.stage),
-            Kind::WeightGradient => None,
-        };
-        let size = |op: Op| {
-            let cost = &costs.stages[op.stage.index()];
-            let sent = if op.kind == Kind::Forward { cost.activation } else { cost.gradient };
-            costs.message(shape, op).map_or(0, |_| signed(sent.bytes.get()))
-        };
-        let sent = size(op);
-        let consumed = maker.map_or(0, |stage| size(Op { stage, ..op }));
-        let ([kept, used], [freed, unused]) = match op.kind {
-            Kind::Forward => ([saved, 0], [0, 0]),
-            Kind::Backward => ([0, workspace], [-saved, -workspace]),
-            Kind::InputGradient => ([0, workspace], [-released, 0]),
-            Kind::WeightGradient => ([0, 0], [released - saved, -workspace]),
-        };
-        let changes = |activations, workspace, buffer, bytes| {
-            Changes::new([
-                (Account::Activations, activations),
-                (Account::Workspace, workspace),
-                (buffer, bytes),
-            ])
-        };
-        Self {
-            at_start: changes(kept, used, Account::ReceiveBuffers, -consumed),
-            at_end: changes(freed, unused, Account::SendBuffers, sent),
-            sent,
-        }
-    }
-}
-
 /// What the runs are read from.
 #[derive(Clone, Copy)]
 struct Weaver<'a> {
@@ -158,14 +74,16 @@ struct Weaver<'a> {
     messages: &'a MessageLog,
     by_end: &'a [Vec<Sent>],
     rows: &'a Rows,
-    changes: &'a [OpChanges],
+    bytes: &'a StepBytes,
 }
 
 impl<'a> Weaver<'a> {
     /// One rank's ledger from start to end.
     fn rank<C: Curve<ACCOUNTS>>(self, rank: Rank, curve: C) -> Result<(Peak<ACCOUNTS>, C), LedgerError> {
         let mut ledger = Ledger::new(curve);
-        self.hold(rank, &mut ledger);
+        for (account, &bytes) in held(self.inputs, rank).iter().enumerate().filter(|&(_, &bytes)| bytes > 0) {
+            ledger.add(account, bytes);
+        }
         let mut buffers = self.buffers(rank);
         let list = self.orders.range(rank);
         let mut place = list.start;
@@ -176,11 +94,11 @@ impl<'a> Weaver<'a> {
                 place += 2;
                 continue;
             }
-            let changes = self.of(op);
+            let bytes = self.bytes.of(self.inputs, op);
             buffers.change_before(ran.start, self, &mut ledger);
-            self.change(&changes.at_start, op, ran.start, &mut ledger);
+            start(&bytes, ran.start, &mut ledger);
             buffers.change_before(ran.end, self, &mut ledger);
-            self.change(&changes.at_end, op, ran.end, &mut ledger);
+            end(&bytes, ran.end, &mut ledger);
             place += 1;
         }
         buffers.change_before(Time::MAX, self, &mut ledger);
@@ -196,86 +114,22 @@ impl<'a> Weaver<'a> {
         buffers: &mut Buffers<'_>,
         ledger: &mut Ledger<ACCOUNTS, C>,
     ) {
-        let Interval { start, end } = self.ops.get(place);
-        let parts = [self.orders.all()[place], self.orders.all()[place + 1]];
-        buffers.change_before(start, self, ledger);
-        for op in parts {
-            self.change(&self.of(op).at_start, op, start, ledger);
+        let ran: Interval = self.ops.get(place);
+        let parts = [place, place + 1].map(|place| self.bytes.of(self.inputs, self.orders.all()[place]));
+        buffers.change_before(ran.start, self, ledger);
+        for bytes in &parts {
+            start(bytes, ran.start, ledger);
         }
-        buffers.change_before(end, self, ledger);
-        for op in parts {
-            self.change(&self.of(op).at_end, op, end, ledger);
+        buffers.change_before(ran.end, self, ledger);
+        for bytes in &parts {
+            end(bytes, ran.end, ledger);
         }
-    }
-
-    #[inline]
-    fn of(self, op: Op) -> &'a OpChanges {
-        &self.changes[OpChanges::index(op, self.inputs.shape().stages())]
-    }
-
-    /// What a rank holds for the whole step.
-    fn hold<C: Curve<ACCOUNTS>>(self, rank: Rank, ledger: &mut Ledger<ACCOUNTS, C>) {
-        let held = self.inputs.costs().ranks[rank.index()].held;
-        let accounts = [
-            (Account::Weights, held.weights),
-            (Account::Gradients, held.gradients),
-            (Account::Optimizer, held.optimizer),
-            (Account::Buckets, held.buckets),
-        ];
-        for (account, bytes) in accounts.into_iter().filter(|&(_, bytes)| bytes > Bytes::ZERO) {
-            ledger.add(account as usize, signed(bytes.get()));
-        }
-    }
-
-    #[inline]
-    fn change<C: Curve<ACCOUNTS>>(
-        self,
-        changes: &Changes,
-        op: Op,
-        at: Time,
-        ledger: &mut Ledger<ACCOUNTS, C>,
-    ) {
-        if changes.count == 0 {
-            return;
-        }
-        ledger.go_to(at);
-        if !self.inputs.costs().micro_batch_scale.is_empty() {
-            return self.add_scaled(changes, op, ledger);
-        }
-        for &(account, delta) in &changes.list[..changes.count.min(3) as usize] {
-            ledger.add(account as usize, delta);
-        }
-    }
-
-    /// The same for an unequal micro-batch.
-    #[cold]
-    fn add_scaled<C: Curve<ACCOUNTS>>(self, changes: &Changes, op: Op, ledger: &mut Ledger<ACCOUNTS, C>) {
-        for &(account, delta) in &changes.list[..changes.count as usize] {
-            let mut scaled = self.scaled(delta, op);
-            if op.kind == Kind::WeightGradient && account == Account::Activations as u8 {
-                // I and W share what F saved. Each share is rounded on its own, so W frees the rest of the whole.
-                let cost = &self.inputs.costs().stages[op.stage.index()];
-                scaled = self.scaled(cost.released_at_input_gradient, op)
-                    - self.scaled(signed(cost.saved.get()), op);
-            }
-            ledger.add(account as usize, scaled);
-        }
-    }
-
-    /// An amount as it is for one micro-batch; scaling keeps the sign.
-    #[inline]
-    fn scaled(self, amount: i64, op: Op) -> i64 {
-        let costs: &Costs = self.inputs.costs();
-        if costs.micro_batch_scale.is_empty() {
-            return amount;
-        }
-        signed(costs.scaled(amount.unsigned_abs(), op.micro_batch)) * amount.signum()
     }
 
     /// The messages that a rank sends and receives, if any of them has a size.
     fn buffers(self, rank: Rank) -> Buffers<'a> {
         let mut cursors = Vec::new();
-        if self.changes.iter().any(|changes| changes.sent > 0) {
+        if self.bytes.any_sent() {
             for (pair, &(from, to)) in self.rows.pairs.iter().enumerate() {
                 let log = self.messages.pair(pair as u32);
                 let size = self.common_size(pair as u32);
@@ -300,15 +154,14 @@ impl<'a> Weaver<'a> {
         let stages = self.inputs.shape().stages() as u16;
         let ops =
             [Op::forward, Op::backward].into_iter().flat_map(|make| (0..stages).map(move |s| make(s, 0)));
-        let mut sizes = ops.filter(|&op| self.rows.of(op).pair == pair).map(|op| self.of(op).sent);
+        let mut sizes = ops.filter(|&op| self.rows.of(op).pair == pair).map(|op| self.bytes.usual(op).sent);
         let first = sizes.next()?;
         sizes.all(|size| size == first).then_some(first)
     }
 
     #[cold]
     fn size_of(self, sent: &Sent) -> i64 {
-        let op = self.orders.all()[sent.place as usize];
-        self.scaled(self.of(op).sent, op)
+        self.bytes.of(self.inputs, self.orders.all()[sent.place as usize]).sent
     }
 }
 
@@ -391,8 +244,35 @@ impl Buffers<'_> {
     }
 }
 
-/// `Inputs::new` keeps the sum of all bytes below 2^63.
+/// An operation starts.
 #[inline]
-fn signed(bytes: u64) -> i64 {
-    i64::try_from(bytes).expect("Inputs::new keeps the sum of all bytes below 2^63")
+fn start<C: Curve<ACCOUNTS>>(bytes: &OpBytes, at: Time, ledger: &mut Ledger<ACCOUNTS, C>) {
+    let changes = [
+        (Account::Activations, bytes.kept),
+        (Account::Workspace, bytes.used),
+        (Account::ReceiveBuffers, -bytes.consumed),
+    ];
+    change(changes, at, ledger);
+}
+
+/// An operation ends.
+#[inline]
+fn end<C: Curve<ACCOUNTS>>(bytes: &OpBytes, at: Time, ledger: &mut Ledger<ACCOUNTS, C>) {
+    let changes = [
+        (Account::Activations, -bytes.freed),
+        (Account::Workspace, -bytes.unused),
+        (Account::SendBuffers, bytes.sent),
+    ];
+    change(changes, at, ledger);
+}
+
+#[inline]
+fn change<C: Curve<ACCOUNTS>>(changes: [(Account, i64); 3], at: Time, ledger: &mut Ledger<ACCOUNTS, C>) {
+    if changes.iter().all(|&(_, bytes)| bytes == 0) {
+        return;
+    }
+    ledger.go_to(at);
+    for (account, bytes) in changes.into_iter().filter(|&(_, bytes)| bytes != 0) {
+        ledger.add(account as usize, bytes);
+    }
 }

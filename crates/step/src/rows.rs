@@ -32,6 +32,20 @@ pub(crate) struct Row {
     pub(crate) receiver: u32,
     /// Whether the receiver is another rank, so that there is a message.
     pub(crate) sends: bool,
+    /// By how many bytes the operation of a usual micro-batch changes what its rank holds, and the size of its
+    /// message; filled in by [`crate::bytes::StepBytes`] where memory is wanted.
+    pub(crate) change: OpChange,
+}
+
+/// By how much an operation changes the sum of all accounts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OpChange {
+    /// At its start.
+    pub(crate) start: i64,
+    /// At its end.
+    pub(crate) end: i64,
+    /// The size of its message.
+    pub(crate) sent: i64,
 }
 
 /// The rows of a step, and how many slots and links they use.
@@ -90,6 +104,11 @@ impl Rows {
         &self.by_stage_and_kind[op.stage.index() * Kind::ALL.len() + op.kind as usize]
     }
 
+    /// All rows, by stage and kind.
+    pub(crate) fn all_mut(&mut self) -> &mut [Row] {
+        &mut self.by_stage_and_kind
+    }
+
     /// The slots that are always ready.
     pub(crate) const fn always_ready(&self) -> std::ops::Range<usize> {
         0..self.stride
@@ -124,6 +143,7 @@ impl Rows {
             pair,
             receiver: receiver.map_or(NONE, |rank| u32::from(rank.0)),
             sends,
+            change: OpChange::default(),
         }
     }
 

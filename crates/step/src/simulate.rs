@@ -3,9 +3,10 @@
 use pipestep_engine::{Bytes, Duration, NoCurve, NoRecord, Peak, Time, Timeline};
 use pipestep_schedule::{Op, Orders, Plan};
 
-use crate::events::{Messages as MessageMode, run_orders, run_policy};
+use crate::events::{Messages as MessageMode, run_orders};
 use crate::log::MessageLog;
 use crate::memory::memory;
+use crate::online::run_policy;
 use crate::{
     ACCOUNTS, Dataflow, FifoStep, Inputs, Links, MemoryCurve, Messages, RankOutcome, Record, StepError,
     Summary, Times,

@@ -4,13 +4,13 @@
 //! and only when no rank can start anything more do links choose. What has no length is scheduled for the same
 //! instant and so ends before the next round of choices.
 
-use pipestep_engine::{Class, EventQueue, HeapQueue, Interval, Overflow, Recorder, Time, World};
-use pipestep_schedule::{Choice, Kind, Op, Policy, Rank, Ready};
+use pipestep_engine::{Class, EventQueue, Overflow, Packed, PackedQueue, Time, World, run};
+use pipestep_schedule::{Choice, Kind, Op, Policy, Rank, Ready, Shape};
 
 use crate::Inputs;
 use crate::lengths::Lengths;
-use crate::links::{Flight, Transport};
-use crate::log::MessageSink;
+use crate::links::Arbitrated;
+use crate::observe::{Flight, Observer, Place};
 use crate::rows::{NONE, Row, Rows};
 use crate::times::Tally;
 
@@ -25,50 +25,66 @@ pub(crate) enum Event {
     MessageEnds(u32),
 }
 
-/// What a rank is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Doing {
-    /// It has to ask the policy.
-    Idle,
-    /// It has its next operation and waits for an input.
-    Waiting,
-    /// It runs.
-    Running,
-    /// Its policy has nothing more for it.
-    Done,
+/// The queue of a step. No event of it ever moves.
+pub(crate) type Queue = PackedQueue<Event>;
+
+/// Ranks first, then the beginning, then messages. There are fewer than 2^30 messages in a step.
+impl Packed for Event {
+    #[inline]
+    fn pack(self) -> u32 {
+        match self {
+            Self::RankEnds(rank) => u32::from(rank.0),
+            Self::Begin => 1 << 16,
+            Self::MessageEnds(number) => (1 << 17) + number,
+        }
+    }
+
+    #[inline]
+    fn unpack(number: u32) -> Self {
+        match number {
+            0..=0xffff => Self::RankEnds(Rank(number as u16)),
+            0x1_0000 => Self::Begin,
+            _ => Self::MessageEnds(number - (1 << 17)),
+        }
+    }
 }
 
 /// One rank of the world.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RankState {
-    doing: Doing,
+struct RankState {
     /// What it runs or waits to run; the first half of a pair.
     op: Op,
     /// The place of `op` in the timeline.
-    place: usize,
+    place: u32,
+    /// The slot whose input it lacks while it waits; otherwise [`IDLE`], [`RUNNING`] or [`DONE`].
+    waits_for: u32,
     /// The second half of a pair that runs as one.
     partner: Option<Op>,
-    /// The slot whose input it lacks, while it waits.
-    waits_for: u32,
-    pub(crate) tally: Tally,
+    tally: Tally,
 }
 
+/// The rank has to ask the policy.
+const IDLE: u32 = u32::MAX;
+/// The rank runs.
+const RUNNING: u32 = u32::MAX - 1;
+/// The rank's policy has nothing more for it.
+const DONE: u32 = u32::MAX - 2;
+
 /// A step under way.
-pub(crate) struct StepWorld<'a, R, M, L, T> {
-    pub(crate) inputs: &'a Inputs,
-    pub(crate) rows: &'a Rows,
-    pub(crate) lengths: L,
-    pub(crate) policy: Box<dyn Policy + 'a>,
-    pub(crate) transport: T,
-    pub(crate) ranks: Vec<RankState>,
+struct StepWorld<'a, L, O> {
+    inputs: &'a Inputs,
+    rows: &'a Rows,
+    lengths: L,
+    policy: Box<dyn Policy + 'a>,
+    links: Arbitrated,
+    ranks: &'a mut [RankState],
     /// When each input is there; `Time::MAX` until it is known.
-    pub(crate) slots: Vec<Time>,
+    slots: &'a mut [Time],
     /// Kept for policies that decide online.
-    pub(crate) history: Option<History>,
+    history: Option<History>,
     /// Ranks that may have something to choose at this instant.
-    pub(crate) awake: Vec<Rank>,
-    pub(crate) ops: &'a mut R,
-    pub(crate) messages: &'a mut M,
+    awake: Vec<Rank>,
+    observer: O,
 }
 
 /// What has happened so far.
@@ -76,178 +92,144 @@ pub(crate) struct History {
     /// By rank: what it has run.
     pub(crate) ran: Vec<Vec<Op>>,
     /// The kinds that each (stage, micro-batch) has finished, one bit each.
-    pub(crate) finished: Vec<u8>,
+    finished: Vec<u8>,
+}
+
+impl History {
+    /// Nothing has happened.
+    pub(crate) fn new(shape: &Shape) -> Self {
+        let finished = vec![0; shape.stages() * shape.micro_batches()];
+        Self { ran: vec![Vec::new(); shape.ranks()], finished }
+    }
 }
 
 impl RankState {
     /// A rank that has run nothing and numbers its operations from `first_place`.
-    pub(crate) const fn new(first_place: usize, setup: u64) -> Self {
+    const fn new(first_place: usize, setup: u64) -> Self {
         let (op, partner) = (Op::forward(0, 0), None);
-        let tally = Tally::new(setup);
-        Self { doing: Doing::Idle, op, place: first_place, partner, waits_for: NONE, tally }
-    }
-
-    fn wait_for(&mut self, slot: u32) {
-        (self.doing, self.waits_for) = (Doing::Waiting, slot);
-    }
-
-    /// Whether the policy has said that nothing is left for it.
-    pub(crate) const fn is_done(&self) -> bool {
-        matches!(self.doing, Doing::Done)
+        Self { op, place: first_place as u32, waits_for: IDLE, partner, tally: Tally::new(setup) }
     }
 }
 
-impl<R: Recorder, M: MessageSink, L: Lengths<1>, T: Transport> World<HeapQueue<Event>>
-    for StepWorld<'_, R, M, L, T>
-{
+impl<L: Lengths<1>, O: Observer<1>> World<Queue> for StepWorld<'_, L, O> {
     type Event = Event;
     type Error = Overflow;
 
     #[inline]
-    fn handle(&mut self, now: Time, event: Event, queue: &mut HeapQueue<Event>) -> Result<(), Overflow> {
+    fn handle(&mut self, now: Time, event: Event, _queue: &mut Queue) -> Result<(), Overflow> {
         match event {
-            Event::Begin => self.awake.extend((0..self.ranks.len() as u16).rev().map(Rank)),
-            Event::RankEnds(rank) => self.end_operation(now, rank, queue),
+            Event::RankEnds(rank) => self.end_operation(now, rank),
+            Event::Begin => self.awake.extend((0..self.ranks.len() as u16).map(Rank)),
             Event::MessageEnds(number) => {
-                let flight = self.transport.end(number);
-                self.arrive(now, flight, now, queue);
+                let flight = self.links.end(number);
+                self.arrive(now, flight.slot, flight.receiver);
             }
         }
         Ok(())
     }
 
     #[inline]
-    fn settle(&mut self, now: Time, queue: &mut HeapQueue<Event>) -> Result<(), Overflow> {
+    fn settle(&mut self, now: Time, queue: &mut Queue) -> Result<(), Overflow> {
         while let Some(rank) = self.awake.pop() {
             self.choose(now, rank, queue);
         }
         // What a rank started and ended at once comes before any link's choice.
         if queue.peek_time() != Some(now) {
-            self.transport.choose(now, queue, &mut *self.messages);
+            self.links.choose(now, self.rows, queue, &mut self.observer);
         }
         Ok(())
     }
 }
 
-impl<R: Recorder, M: MessageSink, L: Lengths<1>, T: Transport> StepWorld<'_, R, M, L, T> {
-    #[inline]
-    fn end_operation(&mut self, now: Time, rank: Rank, queue: &mut HeapQueue<Event>) {
+impl<L: Lengths<1>, O: Observer<1>> StepWorld<'_, L, O> {
+    fn end_operation(&mut self, now: Time, rank: Rank) {
         let state = &mut self.ranks[rank.index()];
-        let RankState { op, place, partner, .. } = *state;
-        state.doing = Doing::Idle;
-        state.place += 1;
-        match partner {
-            None => self.deliver(now, op, place, queue),
-            Some(partner) => self.end_pair(now, rank, [(op, place), (partner, place + 1)], queue),
+        let at = Place { place: state.place as usize, op: state.op };
+        let partner = state.partner.take().map(|op| Place { place: at.place + 1, op });
+        state.waits_for = IDLE;
+        state.place += if partner.is_some() { 2 } else { 1 };
+        for at in [Some(at), partner].into_iter().flatten() {
+            self.observer.ended(rank.index(), at, self.rows.of(at.op), now.as_nanos());
+            self.deliver(now, rank, at);
         }
-        self.wake(now, rank, queue);
-    }
-
-    /// Both halves of a pair end now; where they use one link, the activation goes first.
-    #[cold]
-    fn end_pair(&mut self, now: Time, rank: Rank, mut pair: [(Op, usize); 2], queue: &mut HeapQueue<Event>) {
-        self.ranks[rank.index()].partner = None;
-        self.ranks[rank.index()].place += 1;
-        pair.sort_by_key(|&(op, _)| op.kind);
-        for (op, place) in pair {
-            self.deliver(now, op, place, queue);
-        }
+        self.awake.push(rank);
     }
 
     /// Sends the result of an operation to whoever needs it.
-    #[inline]
-    fn deliver(&mut self, now: Time, op: Op, place: usize, queue: &mut HeapQueue<Event>) {
+    fn deliver(&mut self, now: Time, rank: Rank, at: Place) {
+        let Place { place, op } = at;
         if let Some(history) = &mut self.history {
             let micro_batches = self.inputs.shape().micro_batches();
             let at = op.stage.index() * micro_batches + op.micro_batch.index();
             history.finished[at] |= 1 << op.kind as u8;
         }
         let row = self.rows.of(op);
-        if row.receiver == NONE {
-            return;
+        let (slot, receiver) = (row.output + op.micro_batch.0, Rank(row.receiver as u16));
+        if row.sends {
+            let [length] = self.lengths.message(place, op, row.message);
+            let flight = Flight { at, slot, pair: row.pair, sender: rank, receiver };
+            return self.links.send(now, row.link, length, flight);
         }
-        let receiver = Rank(row.receiver as u16);
-        let slot = row.output + op.micro_batch.0;
-        let flight = Flight { op, place, slot, pair: row.pair, receiver };
-        if !row.sends {
-            self.arrive(now, flight, now, queue);
-            return;
-        }
-        let [length] = self.lengths.message(place, op, row.message);
-        if let Some(arrival) = self.transport.send(now, row.link, length, flight, &mut *self.messages) {
-            self.arrive(arrival, flight, now, queue);
+        self.observer.sent_nothing(place);
+        if row.receiver != NONE {
+            self.arrive(now, slot, receiver);
         }
     }
 
-    /// An input is there at instant `at`: now, or later if nothing can change that any more.
-    #[inline]
-    fn arrive(&mut self, at: Time, flight: Flight, now: Time, queue: &mut HeapQueue<Event>) {
-        self.slots[flight.slot as usize] = at;
-        let receiver = &self.ranks[flight.receiver.index()];
+    /// An input is there.
+    fn arrive(&mut self, now: Time, slot: u32, receiver: Rank) {
+        self.slots[slot as usize] = now;
+        let waits_for = self.ranks[receiver.index()].waits_for;
         // A rank that settled on an operation wakes for its input only; one that is idle reconsiders.
-        let wakes = match receiver.doing {
-            Doing::Waiting => receiver.waits_for == flight.slot,
-            Doing::Idle => true,
-            Doing::Running | Doing::Done => false,
-        };
-        if wakes {
-            self.wake(now, flight.receiver, queue);
-        }
-    }
-
-    /// A rank may be able to start something.
-    #[inline]
-    fn wake(&mut self, now: Time, rank: Rank, queue: &mut HeapQueue<Event>) {
-        if T::SETTLED {
-            self.choose(now, rank, queue);
-        } else {
-            self.awake.push(rank);
+        if waits_for == slot || waits_for == IDLE {
+            self.awake.push(receiver);
         }
     }
 
     /// Lets a rank start its next operation if it can.
-    #[inline]
-    fn choose(&mut self, now: Time, rank: Rank, queue: &mut HeapQueue<Event>) {
-        match self.ranks[rank.index()].doing {
-            Doing::Running | Doing::Done => return,
-            Doing::Waiting => {}
-            Doing::Idle => {
-                if !self.ask(rank) {
+    fn choose(&mut self, now: Time, rank: Rank, queue: &mut Queue) {
+        let waits_for = self.ranks[rank.index()].waits_for;
+        if matches!(waits_for, RUNNING | DONE) || (waits_for == IDLE && !self.ask(rank)) {
+            return;
+        }
+        let state = &mut self.ranks[rank.index()];
+        let Place { place, op } = Place { place: state.place as usize, op: state.op };
+        let row = self.rows.of(op);
+        let mut ready = match ready(self.slots, row, op) {
+            Ok(ready) => ready,
+            Err(slot) => {
+                state.waits_for = slot;
+                return;
+            }
+        };
+        let [mut length] = self.lengths.op(place, op, row.duration);
+        if let Some(partner) = state.partner {
+            match self::ready(self.slots, self.rows.of(partner), partner) {
+                Ok(also) => ready = ready.max(also),
+                Err(slot) => {
+                    state.waits_for = slot;
                     return;
                 }
             }
-        }
-        let state = &mut self.ranks[rank.index()];
-        let row = self.rows.of(state.op);
-        let mut ready = match ready(&self.slots, row, state.op) {
-            Ok(ready) => ready,
-            Err(slot) => return state.wait_for(slot),
-        };
-        let [mut length] = self.lengths.op(state.place, state.op, row.duration);
-        if let Some(partner) = state.partner {
-            match self::ready(&self.slots, self.rows.of(partner), partner) {
-                Ok(also) => ready = ready.max(also),
-                Err(slot) => return state.wait_for(slot),
-            }
-            let pair = self.inputs.costs().pair_duration(self.inputs.shape(), state.op, partner);
-            let usual = pair.expect("only pairs with a time of their own run as one").as_nanos();
-            [length] = self.lengths.pair(state.op, partner, usual);
+            let usual = self.inputs.costs().pair_duration(self.inputs.shape(), op, partner);
+            let usual = usual.expect("only pairs with a time of their own run as one");
+            [length] = self.lengths.pair(op, partner, usual.as_nanos());
         }
         // Inputs::new keeps the sum of all times below 2^63 ns, so this cannot overflow.
         let start = ready.max(now).as_nanos();
         let end = start + length;
-        state.doing = Doing::Running;
+        state.waits_for = RUNNING;
         state.tally.run(start, end);
-        let interval = Interval { start: Time::from_nanos(start), end: Time::from_nanos(end) };
-        self.ops.record(state.place, interval);
-        if state.partner.is_some() {
-            self.ops.record(state.place + 1, interval);
+        let partner = state.partner;
+        queue.schedule(Time::from_nanos(end), Class(0), Event::RankEnds(rank));
+        self.observer.ran(rank.index(), Place { place, op }, row, now.as_nanos(), [start], [end]);
+        if let Some(op) = partner {
+            let (at, row) = (Place { place: place + 1, op }, self.rows.of(op));
+            self.observer.ran(rank.index(), at, row, now.as_nanos(), [start], [end]);
         }
-        queue.schedule(interval.end, Class(0), Event::RankEnds(rank));
     }
 
     /// Asks the policy for a rank's next operation. Returns whether there is one.
-    #[inline]
     fn ask(&mut self, rank: Rank) -> bool {
         let choice = self.consult(rank);
         let state = &mut self.ranks[rank.index()];
@@ -261,7 +243,7 @@ impl<R: Recorder, M: MessageSink, L: Lengths<1>, T: Transport> StepWorld<'_, R, 
             }
             Choice::Wait => false,
             Choice::Done => {
-                state.doing = Doing::Done;
+                state.waits_for = DONE;
                 false
             }
         }
@@ -281,7 +263,6 @@ impl<R: Recorder, M: MessageSink, L: Lengths<1>, T: Transport> StepWorld<'_, R, 
         }
     }
 
-    #[inline]
     fn consult(&mut self, rank: Rank) -> Choice {
         let Self { policy, slots, rows, history, inputs, .. } = self;
         policy.next(rank, &ReadyNow { slots, rows, history: history.as_ref(), inputs })
@@ -315,5 +296,60 @@ impl Ready for ReadyNow<'_> {
         };
         let own = self.history.is_none_or(|history| history.finished[at] & needs == needs);
         own && ready(self.slots, self.rows.of(op), op).is_ok()
+    }
+}
+
+/// What the loop keeps from one run to the next.
+#[derive(Debug, Default)]
+pub(crate) struct WorldMemory {
+    ranks: Vec<RankState>,
+    slots: Vec<Time>,
+    queue: Queue,
+}
+
+impl WorldMemory {
+    /// Runs a step whose ranks number their operations from `first_places` on, with what has happened so far if the
+    /// policy decides by it.
+    #[expect(clippy::too_many_arguments, reason = "each of these differs between the callers")]
+    pub(crate) fn run<L: Lengths<1>, O: Observer<1>>(
+        &mut self,
+        inputs: &Inputs,
+        rows: &Rows,
+        first_places: &[usize],
+        policy: Box<dyn Policy + '_>,
+        lengths: L,
+        history: Option<History>,
+        observer: O,
+    ) -> Result<Option<History>, Overflow> {
+        let Self { ranks, slots, queue } = self;
+        let setup = inputs.costs().setup;
+        let links = Arbitrated::new(rows.links, inputs.arbitration);
+        slots.clear();
+        slots.resize(rows.slots, Time::MAX);
+        slots[rows.always_ready()].fill(Time::ZERO);
+        ranks.clear();
+        ranks.extend(first_places.iter().map(|&at| RankState::new(at, setup.as_nanos())));
+        queue.clear();
+        queue.schedule(Time::ZERO.after(setup)?, Class(0), Event::Begin);
+        let awake = Vec::new();
+        let mut world =
+            StepWorld { inputs, rows, lengths, policy, links, ranks, slots, history, awake, observer };
+        run(&mut world, queue)?;
+        Ok(world.history)
+    }
+
+    /// The first rank whose policy has not said that nothing is left for it.
+    pub(crate) fn unfinished(&self) -> Option<Rank> {
+        self.ranks.iter().position(|rank| rank.waits_for != DONE).map(|rank| Rank(rank as u16))
+    }
+
+    /// Whether the last run came to its end.
+    pub(crate) fn is_done(&self) -> bool {
+        self.unfinished().is_none()
+    }
+
+    /// What each rank counted.
+    pub(crate) fn tallies(&self) -> impl Iterator<Item = Tally> + '_ {
+        self.ranks.iter().map(|rank| rank.tally)
     }
 }

@@ -13,20 +13,10 @@
 use pipestep_schedule::{Op, Orders, Rank};
 
 use crate::lengths::Lengths;
+use crate::observe::{Flight, Observer, Place};
 use crate::rows::{NONE, Row, Rows};
 use crate::times::Tally;
 use crate::{Inputs, StepError};
-
-/// What is told of a run; all of it is optional and costs nothing when it is not wanted.
-pub(crate) trait Observer<const N: usize> {
-    /// The operation at `place` of a rank's list runs from `start` to `end`.
-    #[inline]
-    fn ran(&mut self, _rank: usize, _place: usize, _op: Op, _start: [u64; N], _end: [u64; N]) {}
-
-    /// Its message travels.
-    #[inline]
-    fn sent(&mut self, _row: &Row, _place: usize, _op: Op, _start: [u64; N], _end: [u64; N]) {}
-}
 
 /// The pass for `N` replicas, with its memory kept from one run to the next.
 #[derive(Clone, Debug)]
@@ -169,8 +159,9 @@ impl<const N: usize> Wave<N> {
             state.place += 1;
             sweep.ran += 1;
             sweep.ended += usize::from(state.is_done());
-            run.observer.ran(rank as usize, place, op, tables.net(start), tables.net(end));
-            tables.deliver(row, place, op, end, run);
+            let at = Place { place, op };
+            run.observer.ran(rank as usize, at, row, 0, tables.net(start), tables.net(end));
+            tables.deliver(rank as usize, row, at, end, run);
         }
         sweep
     }
@@ -195,12 +186,12 @@ fn run_pair<const N: usize, L: Lengths<N>, O: Observer<N>>(
     let end = state.run(start, run.lengths.pair(parts[0].1, parts[1].1, length));
     state.place += 2;
     for (place, op) in parts {
-        run.observer.ran(rank, place, op, tables.net(start), tables.net(end));
+        run.observer.ran(rank, Place { place, op }, run.rows.of(op), 0, tables.net(start), tables.net(end));
     }
     // The activation goes first when both use one link.
     parts.sort_by_key(|&(_, op)| op.kind);
     for (place, op) in parts {
-        tables.deliver(run.rows.of(op), place, op, end, run);
+        tables.deliver(rank, run.rows.of(op), Place { place, op }, end, run);
     }
     2
 }
@@ -234,12 +225,13 @@ impl<const N: usize> Tables<'_, N> {
     #[inline]
     fn deliver<L: Lengths<N>, O: Observer<N>>(
         &mut self,
+        rank: usize,
         row: &Row,
-        place: usize,
-        op: Op,
+        at: Place,
         end: [u64; N],
         run: &mut Run<'_, L, O>,
     ) {
+        let Place { place, op } = at;
         let mut arrival = end;
         if row.sends {
             let mut start = end;
@@ -252,7 +244,12 @@ impl<const N: usize> Tables<'_, N> {
                 arrival = plus(start, length);
                 *link = arrival;
             }
-            run.observer.sent(row, place, op, self.net(start), self.net(arrival));
+            let (slot, pair) = (row.output + op.micro_batch.0, row.pair);
+            let (sender, receiver) = (Rank(rank as u16), Rank(row.receiver as u16));
+            let message = Flight { at, slot, pair, sender, receiver };
+            run.observer.sent(message, row, 0, self.net(start), self.net(arrival));
+        } else {
+            run.observer.sent_nothing(place);
         }
         self.slots[(row.output + op.micro_batch.0) as usize] = arrival;
     }

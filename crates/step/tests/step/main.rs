@@ -7,4 +7,5 @@ mod comms;
 mod explain;
 mod headline;
 mod jitter;
+mod levels;
 mod properties;
