@@ -191,7 +191,8 @@ fn variants() -> Vec<Variant> {
     let [mut known, mut built] = [(); 2].map(|()| Dataflow::new());
     let [mut peaks, mut plain, mut recorded, mut whole] = [(); 4].map(|()| Engine::new());
     let mut highest = Levels::<NoCurve>::new();
-    let (mut spans, mut spans_too, mut curves) = (Spans::default(), Spans::default(), Levels::<Totals>::new());
+    let (mut spans, mut spans_too, mut curves) =
+        (Spans::default(), Spans::default(), Levels::<Totals>::new());
     vec![
         ("floor", Box::new(move |case| case.floor.run(&mut floor))),
         ("dataflow, order known", Box::new(move |case| dataflow(&mut known, case, &case.orders))),
