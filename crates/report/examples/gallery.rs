@@ -186,9 +186,11 @@ fn charts(directory: &Path, all: &[Step]) -> Result<(), Box<dyn Error>> {
         name: format!("{p} ranks"),
         points: (0..9).map(|i| f64::from(1 << i)).map(|m| (m, share(m, f64::from(p)))).collect(),
         stroke,
+        errors: Vec::new(),
     };
     let mut chart = LineChart {
         title: "Utilisation against micro-batches, 1F1B".to_owned(),
+        bars: String::new(),
         x: AxisSpec::log("micro-batches", Measure::Number),
         y: AxisSpec::linear("utilisation", Measure::Share),
         lines: vec![
@@ -201,6 +203,10 @@ fn charts(directory: &Path, all: &[Step]) -> Result<(), Box<dyn Error>> {
     save(directory, "lines", &line_chart(&chart))?;
     chart.lines = (1..40).map(|p| line(p, Stroke::Solid)).collect();
     save(directory, "lines-many", &line_chart(&chart))?;
+    chart.lines = vec![line(4, Stroke::Solid), line(8, Stroke::Solid)];
+    chart.lines[0].errors = (0..9).map(|point| 0.01 * f64::from(point)).collect();
+    chart.bars = String::from("95 % of the difference to 8 ranks");
+    save(directory, "lines-bars", &line_chart(&chart))?;
     let names =
         |values: std::ops::RangeInclusive<u32>| values.map(|value| value.to_string()).collect::<Vec<_>>();
     let value = |index: u32| {

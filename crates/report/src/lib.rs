@@ -23,6 +23,7 @@ mod layout_tests;
 mod legend;
 mod line_chart;
 mod memory_curve;
+mod paired;
 mod pareto;
 mod picture;
 mod result;
@@ -57,6 +58,7 @@ pub use job::{
 };
 pub use line_chart::{Line, LineChart, Stroke, line_chart};
 pub use memory_curve::{MemoryPanel, memory_curves};
+pub use paired::Difference;
 pub use pareto::pareto_front;
 pub use picture::{Picture, PictureError};
 pub use result::{BubbleResult, MessagesResult, RankResult, ResultFile, SCHEMA, StepResult};

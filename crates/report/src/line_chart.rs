@@ -1,16 +1,19 @@
 //! Lines over a swept key: makespan, utilisation or peak against micro-batches, one line for each other key.
 
+use crate::axes::Frame;
 use crate::chart::{AxisSpec, SIZE, chart};
 use crate::font::text_width;
 use crate::legend::{Swatch, entry, side_legend};
 use crate::picture::Picture;
-use crate::theme::{SMALL, of_line};
+use crate::theme::{Colour, SMALL, of_line};
 use crate::units::grouped;
 
 /// More points than this on a line are not dotted.
 const DOTTED: usize = 40;
 /// More points than this on a line are thinned to the lowest and the highest of each group.
 const MOST_POINTS: usize = 4_000;
+/// Half the width of the cap of a bar.
+const CAP: f64 = 3.5;
 
 /// How a line is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +33,8 @@ pub struct Line {
     pub points: Vec<(f64, f64)>,
     /// How it is drawn.
     pub stroke: Stroke,
+    /// How far each point may be off, up and down, drawn as a bar; empty for none.
+    pub errors: Vec<f64>,
 }
 
 /// Lines over two axes.
@@ -37,6 +42,8 @@ pub struct Line {
 pub struct LineChart {
     /// The title.
     pub title: String,
+    /// What the bars of errors mean; empty where there are none.
+    pub bars: String,
     /// The axis across.
     pub x: AxisSpec,
     /// The axis upwards.
@@ -49,12 +56,16 @@ pub struct LineChart {
 pub fn line_chart(spec: &LineChart) -> Picture {
     let all = || spec.lines.iter().flat_map(|line| &line.points);
     let x = spec.x.over(all().map(|&(x, _)| x), 0.0);
-    let y = spec.y.over(all().map(|&(_, y)| y), 0.08);
+    let ends = spec.lines.iter().flat_map(|line| line.bars().flat_map(|(_, low, high)| [low, high]));
+    let y = spec.y.over(all().map(|&(_, y)| y).chain(ends), 0.08);
     let longest = spec.lines.iter().map(|line| text_width(&line.name, SMALL)).fold(40.0, f64::max);
     let beside = (longest + 46.0).min(f64::from(SIZE.0) / 3.0);
     let shown = spec.lines.iter().filter(|line| line.stroke == Stroke::Solid).map(|line| line.points.len());
     let count: usize = shown.sum();
-    let note = format!("{} {}", grouped(count as u64), if count == 1 { "point" } else { "points" });
+    let mut note = format!("{} {}", grouped(count as u64), if count == 1 { "point" } else { "points" });
+    if !spec.bars.is_empty() {
+        note = format!("{note}; bars: {}", spec.bars);
+    }
     let (mut picture, frame) = chart(&spec.title, &note, x, y, beside);
     for (index, line) in spec.lines.iter().enumerate().rev() {
         let colour = of_line(index, spec.lines.len());
@@ -73,6 +84,9 @@ pub fn line_chart(spec: &LineChart) -> Picture {
             }
         }
         picture.path(points, 2.0, colour);
+        for (x, low, high) in line.bars() {
+            draw_bar(&mut picture, &frame, (x, low, high), colour);
+        }
     }
     let entries = spec.lines.iter().enumerate().map(|(index, line)| {
         let swatch = if line.stroke == Stroke::Solid { Swatch::Line } else { Swatch::Dashes };
@@ -82,6 +96,37 @@ pub fn line_chart(spec: &LineChart) -> Picture {
     let [_, top, right, bottom] = frame.corners;
     side_legend(&mut picture, (right + 14.0, top), bottom, &entries);
     picture
+}
+
+impl Line {
+    /// Simulated values.
+    pub fn solid(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        Self { name: name.into(), points, stroke: Stroke::Solid, errors: Vec::new() }
+    }
+
+    /// Something beside them.
+    pub fn dashed(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        Self { name: name.into(), points, stroke: Stroke::Dashed, errors: Vec::new() }
+    }
+
+    /// The bars of its errors: where, from and to.
+    fn bars(&self) -> impl Iterator<Item = (f64, f64, f64)> {
+        let points = self.points.iter().zip(&self.errors);
+        points.filter(|(_, error)| **error > 0.0).map(|(&(x, y), error)| (x, y - error, y + error))
+    }
+}
+
+/// A bar with caps; one that has no place on an axis is left out.
+fn draw_bar(picture: &mut Picture, frame: &Frame, (x, low, high): (f64, f64, f64), colour: Colour) {
+    let places = [frame.x.place(x), frame.y.place(low), frame.y.place(high)];
+    if !places.iter().all(|place| (-1e-9..=1.0 + 1e-9).contains(place)) {
+        return;
+    }
+    let ((x, bottom), (_, top)) = (frame.at(x, low), frame.at(x, high));
+    picture.path(vec![(x, bottom), (x, top)], 1.0, colour);
+    for end in [bottom, top] {
+        picture.path(vec![(x - CAP, end), (x + CAP, end)], 1.0, colour);
+    }
 }
 
 /// All points, or the lowest and the highest of each group where there are very many.
@@ -108,13 +153,13 @@ mod tests {
     use crate::picture::Shape;
 
     fn utilisation(ranks: &[u32]) -> LineChart {
-        let line = |p: u32| Line {
-            name: format!("{p} ranks"),
-            points: (0..7).map(|i| f64::from(1 << i)).map(|m| (m, m / (m + f64::from(p) - 1.0))).collect(),
-            stroke: Stroke::Solid,
+        let line = |p: u32| {
+            let points = (0..7).map(|i| f64::from(1 << i)).map(|m| (m, m / (m + f64::from(p) - 1.0)));
+            Line::solid(format!("{p} ranks"), points.collect())
         };
         LineChart {
             title: "Utilisation against micro-batches".into(),
+            bars: String::new(),
             x: AxisSpec::log("micro-batches", Measure::Number),
             y: AxisSpec::linear("utilisation", Measure::Share),
             lines: ranks.iter().map(|&p| line(p)).collect(),
@@ -136,6 +181,18 @@ mod tests {
         let mut chart = utilisation(&[4]);
         chart.lines[0].points.extend([(0.0, 0.5), (f64::NAN, 0.5), (3.0, f64::INFINITY)]);
         check_layout(&line_chart(&chart), "zero on a log axis");
+    }
+
+    #[test]
+    fn bars_have_their_room_and_are_explained() {
+        let mut chart = utilisation(&[4]);
+        chart.lines[0].errors = vec![0.0, 0.3, 0.1, 0.1, f64::NAN, 0.2, 0.9];
+        chart.bars = "twice the standard error".into();
+        let picture = line_chart(&chart);
+        check_layout(&picture, "bars");
+        assert!(words(&picture).join("|").contains("bars: twice the standard error"));
+        chart.lines[0].errors[5] = 0.0;
+        assert_eq!(picture.shapes().len(), line_chart(&chart).shapes().len() + 3, "a bar is three strokes");
     }
 
     #[test]
