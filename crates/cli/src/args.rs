@@ -83,9 +83,12 @@ Examples:
   pipestep search demo.toml                      every schedule and up to 4 chunks, under its budget
   pipestep search demo.toml --set 'memory.budget=40 GB' --out results
   pipestep search demo.toml --exhaustive         the same answer, without leaving anything out
+  pipestep search job.toml --vary 'checkpoint.every=300 s..3000 s*2' --runs 200    the best interval of a job
+  pipestep search rl.toml --vary rl.staleness=0..4 --vary rl.launch=512,640        the best rounds of RL
 
 [search] in the scenario says what else may be tried: sizes of micro-batches (with [efficiency]), numbers of
-ranks, recomputation. Where [time] gives lengths by layer, layers are moved between stages too.
+ranks, recomputation. Where [time] gives lengths by layer, layers are moved between stages too. With
+[search.vary], [search.split] or --vary the search is over those keys instead, for the best job, rounds or step.
 Exit codes: 0 done; 1 nothing fits the memory budget; 2 anything else went wrong.";
 
 const SCHEDULE_EXAMPLES: &str = "\
@@ -275,13 +278,19 @@ pub(crate) struct Search {
     /// Simulate every setting, leaving none out by bounds
     #[arg(long)]
     pub(crate) exhaustive: bool,
+    /// Try values of a key, instead of those in [search.vary] or beside them; may be repeated
+    #[arg(long, value_name = "KEY=VALUES")]
+    pub(crate) vary: Vec<String>,
+    /// How often to run each setting where anything is drawn, with the same seeds for all
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: Option<u32>,
     /// How many settings to show behind the best one
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) runners_up: u16,
     /// How many settings to simulate at once; all cores if left out
     #[arg(long, short, value_name = "N")]
     pub(crate) jobs: Option<NonZeroU16>,
-    /// Write pareto.png, pareto.svg and search.json to this directory
+    /// Write search.json and pictures to this directory: pareto.png, pareto.svg; search.png, search.svg over keys
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Write what was found as JSON

@@ -5,6 +5,8 @@
 //! neither win nor lie on the front of time against memory. [`partition`] splits unequal layers over stages;
 //! [`words`] says what was found and why it wins.
 //!
+//! A search over any other keys (intervals of a job, splits of devices in RL) is [`keys`].
+//!
 //! One idea holds it up: a setting is left out only by a bound that no order of operations can beat, so what is
 //! found is what trying everything finds (`--exhaustive`, and a test over random problems).
 
@@ -12,7 +14,9 @@ mod bounds;
 mod candidates;
 mod evaluate;
 mod find;
+pub(crate) mod keys;
 mod partition;
+mod table;
 mod words;
 
 pub(crate) use candidates::Candidates;

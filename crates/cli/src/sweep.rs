@@ -21,12 +21,14 @@ mod simulate;
 mod space;
 mod store;
 
-pub(crate) use fields::header;
+pub(crate) use fields::{bare, header};
 pub(crate) use manifest::Manifest;
 pub(crate) use merge::merge;
-pub(crate) use plots::draw;
+pub(crate) use plots::{axis, draw};
 pub(crate) use points::Points;
 pub(crate) use progress::Progress;
 pub(crate) use run::run;
-pub(crate) use space::{Shard, Space};
+pub(crate) use series::{number, short};
+pub(crate) use simulate::{summary as step_summary, tokens};
+pub(crate) use space::{Shard, Space, places, varied};
 pub(crate) use store::{Begun, Store, begun};

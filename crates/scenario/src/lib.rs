@@ -57,7 +57,7 @@ pub use overrides::Override;
 pub use rl::RlScenario;
 pub use scenario::{Scenario, parse};
 pub use schema::schema;
-pub use search::SearchSpace;
+pub use search::{Objective, SearchSpace, Split, SplitPart};
 pub use step::{LayerCosts, OrderSource, StepScenario};
 pub use sweep::{Axis, Sweep};
 pub use units::{Factor, Share, UnitError, parse_bytes, parse_duration, parse_rate, parse_signed_bytes};

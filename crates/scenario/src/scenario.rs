@@ -152,13 +152,17 @@ fn read(
     let job = lower_job(&file, table, &models, step.as_ref(), problems);
     let rl = lower_rl(&file, table, &models, step.as_ref(), files, problems);
     let sweep = file.sweep.get().map(|written| written.0.clone());
+    let search = match file.search.get() {
+        Some(written) => SearchSpace::new(written, problems)?,
+        None => SearchSpace::default(),
+    };
     Some(Parts {
         name: file.name.get().cloned().unwrap_or_else(|| stem(file_name)),
         step,
         job: job.ok()?,
         rl: rl.ok()?,
         sweep: sweep.unwrap_or_default(),
-        search: file.search.get().map(SearchSpace::new).unwrap_or_default(),
+        search,
     })
 }
 
@@ -174,7 +178,6 @@ fn check_parts(file: &File, problems: &mut Problems) -> Option<()> {
         ("time", file.time.span()),
         ("transfer", file.transfer.span()),
         ("memory", file.memory.span()),
-        ("search", file.search.span()),
         ("jitter", file.jitter.span()),
         ("efficiency", file.efficiency.span()),
     ];

@@ -29,6 +29,8 @@ pub struct Axis {
     pub key: String,
     /// As TOML: `8`, `"1f1b"`. At least one.
     pub values: Vec<String>,
+    /// Whether they were written as a range, so that what lies between them may be tried too.
+    pub is_range: bool,
     /// Where it was written, as errors name it.
     origin: &'static str,
 }
@@ -90,32 +92,62 @@ impl Axis {
 /// `[sweep]` as it was written.
 pub(crate) struct WrittenSweep(pub Sweep);
 
+/// `[search.vary]` as it was written.
+pub(crate) struct WrittenVary(pub Sweep);
+
 impl FromItem for WrittenSweep {
     fn from_item(item: &Item, place: &Place<'_>, problems: &mut Problems) -> Option<Self> {
-        let mut axes = Vec::new();
-        read_axes(open(item, place, problems)?, "", &mut axes, problems);
-        Some(Self(Sweep { axes }))
+        read_table(item, place, SWEEP, problems).map(Self)
     }
 
     fn schema(_: &mut SchemaGenerator) -> Schema {
-        let keys: Vec<String> =
-            known_keys().iter().filter(|key| !key.starts_with("sweep")).cloned().collect();
-        json_schema!({
-            "type": "object",
-            "propertyNames": { "enum": keys },
-            "additionalProperties": { "anyOf": [{ "type": "array", "minItems": 1 }, { "type": "string" }] }
-        })
+        axes_schema()
     }
+}
+
+impl FromItem for WrittenVary {
+    fn from_item(item: &Item, place: &Place<'_>, problems: &mut Problems) -> Option<Self> {
+        read_table(item, place, SEARCH, problems).map(Self)
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        axes_schema()
+    }
+}
+
+fn axes_schema() -> Schema {
+    let keys: Vec<String> = known_keys().into_iter().filter(|key| !is_space(key)).collect();
+    json_schema!({
+        "type": "object",
+        "propertyNames": { "enum": keys },
+        "additionalProperties": { "anyOf": [{ "type": "array", "minItems": 1 }, { "type": "string" }] }
+    })
+}
+
+/// Whether a key says itself what is varied.
+pub(crate) fn is_space(key: &str) -> bool {
+    key == "sweep" || key == "search.vary" || key.starts_with("search.split")
+}
+
+fn read_table(
+    item: &Item,
+    place: &Place<'_>,
+    origin: &'static str,
+    problems: &mut Problems,
+) -> Option<Sweep> {
+    let mut axes = Vec::new();
+    read_axes(open(item, place, problems)?, "", origin, &mut axes, problems);
+    Some(Sweep { axes })
 }
 
 /// Reads the axes of a table, and of the tables in it: `"pipeline.ranks" = [..]` and `pipeline.ranks = [..]`
 /// are the same.
-fn read_axes(table: &Table, path: &str, axes: &mut Vec<Axis>, problems: &mut Problems) {
+fn read_axes(table: &Table, path: &str, origin: &'static str, axes: &mut Vec<Axis>, problems: &mut Problems) {
     for entry in &table.entries {
         let key = join(path, &entry.key);
         match &entry.item.node {
-            Node::Table(inner) => read_axes(inner, &key, axes, problems),
-            _ => match read_axis(&key, entry) {
+            Node::Table(inner) => read_axes(inner, &key, origin, axes, problems),
+            _ => match read_axis(&key, entry, origin) {
                 Ok(axis) => axes.push(axis),
                 Err(problem) => problems.push(problem),
             },
@@ -123,41 +155,42 @@ fn read_axes(table: &Table, path: &str, axes: &mut Vec<Axis>, problems: &mut Pro
     }
 }
 
-fn read_axis(key: &str, entry: &Entry) -> Result<Axis, Diagnostic> {
-    if let Some(problem) = unknown(key, entry.key_span, TABLE) {
+fn read_axis(key: &str, entry: &Entry, origin: &'static str) -> Result<Axis, Diagnostic> {
+    if let Some(problem) = unknown_key(key, entry.key_span, origin) {
         return Err(problem);
     }
-    let values = match &entry.item.node {
+    let (values, is_range) = match &entry.item.node {
         Node::Text(text) => match parse_range(text) {
-            Some(values) => values.map_err(|error| broken_range(TABLE, entry.item.span, &error))?,
-            None => Vec::new(),
+            Some(values) => (values.map_err(|error| broken_range(origin, entry.item.span, &error))?, true),
+            None => (Vec::new(), false),
         },
-        Node::List(items) => items.iter().map(as_toml).collect(),
-        _ => Vec::new(),
+        Node::List(items) => (items.iter().map(as_toml).collect(), false),
+        _ => (Vec::new(), false),
     };
     if values.is_empty() {
         let message = format!(
-            "`[sweep]`: expected a list of values or a range for `{key}`, found {}",
+            "`{origin}`: expected a list of values or a range for `{key}`, found {}",
             entry.item.describe()
         );
         let help = format!("write `\"{key}\" = [...]` or `\"{key}\" = \"1..64\"`");
         return Err(Diagnostic::new(entry.item.span, message).help(help));
     }
-    Ok(Axis { key: key.to_owned(), values, origin: TABLE })
+    Ok(Axis { key: key.to_owned(), values, is_range, origin })
 }
 
-/// How errors call the two places where axes are written.
-const TABLE: &str = "[sweep]";
+/// How errors call the places where axes are written.
+const SWEEP: &str = "[sweep]";
+const SEARCH: &str = "[search.vary]";
 const VARY: &str = "--vary";
 
 /// The error for a key that does not exist, or that cannot be varied.
-fn unknown(key: &str, span: Span, origin: &str) -> Option<Diagnostic> {
-    if is_known(key) && key != "sweep" {
+pub(crate) fn unknown_key(key: &str, span: Span, origin: &str) -> Option<Diagnostic> {
+    if is_known(key) && !is_space(key) {
         return None;
     }
     let problem = Diagnostic::new(span, format!("`{origin}`: unknown key `{key}`"));
     let known = known_keys();
-    Some(match closest(key, known.iter().map(String::as_str)) {
+    Some(match closest(key, known.iter().map(String::as_str).filter(|key| !is_space(key))) {
         Some(near) => problem.help(format!("did you mean `\"{near}\"`?")),
         None => problem.help("write a dotted key such as `\"pipeline.micro_batches\"`"),
     })
@@ -177,16 +210,18 @@ fn read_vary(text: &str) -> Result<Axis, Diagnostic> {
     };
     let (offset, whole) = (key.len() + 1, span(key.len() + 1, text.len()));
     let trimmed = key.trim();
-    if let Some(problem) = unknown(trimmed, span(0, key.len()), VARY) {
+    if let Some(problem) = unknown_key(trimmed, span(0, key.len()), VARY) {
         return Err(problem);
     }
-    let values = if let Some(values) = parse_range(values) {
+    let range = parse_range(values);
+    let is_range = range.is_some();
+    let values = if let Some(values) = range {
         values.map_err(|error| broken_range(VARY, whole, &error))?
     } else {
         let read = |(at, piece): (usize, &str)| Ok(as_toml(&read_value(piece, 0, offset + at)?));
         split_values(values).into_iter().map(read).collect::<Result<_, Diagnostic>>()?
     };
-    Ok(Axis { key: trimmed.to_owned(), values, origin: VARY })
+    Ok(Axis { key: trimmed.to_owned(), values, is_range, origin: VARY })
 }
 
 /// The pieces between commas that are not inside brackets or quotes, each with its place.

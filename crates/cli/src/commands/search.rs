@@ -1,6 +1,9 @@
-//! `pipestep search`: the settings under which a step is shortest and still fits.
+//! `pipestep search`: the settings under which a step is shortest and still fits; or, over any keys, those with the
+//! best job, rounds or step.
 
-use anyhow::{Context, Result};
+mod keys;
+
+use anyhow::{Context, Result, bail};
 use pipestep_engine::Bytes;
 use pipestep_report::{Picture, tradeoff};
 
@@ -25,18 +28,26 @@ const EVERYTHING: [(Artefact, &str); 3] = [
 
 /// Searches, and says what was found.
 pub(crate) fn run(typed: &args::Search) -> Result<Ending> {
+    let evaluator = Evaluator::new(&typed.scenario)?;
+    let space = evaluator.space()?;
+    if let Some(over) = keys::space(typed, &space)? {
+        return keys::run(typed, &evaluator, &space, &over);
+    }
     let wanted = wanted(typed);
     check(wanted.iter().map(|(_, target)| target))?;
-    let evaluator = Evaluator::new(&typed.scenario)?;
     let scenario = evaluator.written()?;
+    if scenario.step.is_none() {
+        bail!(
+            "`{}` describes no step, so there are no schedules to try: write what to try in `[search.vary]` or \
+             `[search.split]`, or `--vary KEY=VALUES`",
+            scenario.name
+        );
+    }
     let name = scenario.name.clone();
     let candidates = Candidates::new(scenario)?;
     let effort = if typed.exhaustive { Effort::Exhaustive } else { Effort::Pruned };
     let shown = 1 + usize::from(typed.runners_up);
-    let jobs = typed.jobs.map_or(0, |jobs| usize::from(jobs.get()));
-    let threads = rayon::ThreadPoolBuilder::new().num_threads(jobs).build();
-    let threads = threads.context("cannot start the threads of the search")?;
-    let found = threads.install(|| find(&evaluator, &candidates, shown, effort));
+    let found = threads(typed)?.install(|| find(&evaluator, &candidates, shown, effort));
 
     write_all(&wanted, |artefact, to| {
         match artefact {
@@ -50,11 +61,18 @@ pub(crate) fn run(typed: &args::Search) -> Result<Ending> {
     if !typed.quiet && !stdout_is_taken {
         let again = found.best.first().map(|best| {
             let path = typed.scenario.path.display().to_string();
-            command_line(&path, &typed.scenario.set, &candidates.settings[best.index])
+            command_line(&path, &typed.scenario.set, candidates.settings[best.index].sets())
         });
         print(&text(&name, &candidates, &found, &again.unwrap_or_default()))?;
     }
     Ok(if found.best.is_empty() { Ending::DoesNotFit } else { Ending::Done })
+}
+
+/// As many threads as were asked for.
+fn threads(typed: &args::Search) -> Result<rayon::ThreadPool> {
+    let jobs = typed.jobs.map_or(0, |jobs| usize::from(jobs.get()));
+    let threads = rayon::ThreadPoolBuilder::new().num_threads(jobs).build();
+    threads.context("cannot start the threads of the search")
 }
 
 fn picture(name: &str, candidates: &Candidates, found: &Found) -> Picture {

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use pipestep_engine::{Bytes, Duration, Time};
-use pipestep_scenario::{Diagnostic, Diagnostics, Override, StepScenario};
+use pipestep_scenario::{Diagnostic, Diagnostics, Override, Scenario, SearchSpace, StepScenario};
 use pipestep_schedule::{Plan, Shape};
 use pipestep_step::Summary;
 
@@ -92,12 +92,29 @@ impl Evaluator {
         Self { text: text.to_owned(), name: "test.toml".to_owned(), set: Vec::new() }
     }
 
+    /// The scenario with further values.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn read(&self, more: Vec<Override>) -> Result<Scenario, Diagnostics> {
+        let overrides: Vec<Override> = self.set.iter().cloned().chain(more).collect();
+        pipestep_scenario::parse(&self.text, &self.name, &overrides, &load::read_text)
+    }
+
     /// The scenario as it is written.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(crate) fn written(&self) -> Result<pipestep_scenario::Scenario, Diagnostics> {
-        pipestep_scenario::parse(&self.text, &self.name, &self.set, &load::read_text)
+    pub(crate) fn written(&self) -> Result<Scenario, Diagnostics> {
+        self.read(Vec::new())
+    }
+
+    /// Only its `[search]`.
+    ///
+    /// # Errors
+    /// What is wrong with that.
+    pub(crate) fn space(&self) -> Result<SearchSpace, Diagnostics> {
+        SearchSpace::read(&self.text, &self.name, &self.set)
     }
 
     /// Reads a setting and bounds it.
@@ -105,9 +122,7 @@ impl Evaluator {
     /// # Errors
     /// Why it is not legal.
     pub(crate) fn bound(&self, index: usize, setting: &Setting) -> Result<Bounded, String> {
-        let mut overrides = self.set.clone();
-        overrides.extend(setting.overrides());
-        let parsed = pipestep_scenario::parse(&self.text, &self.name, &overrides, &load::read_text);
+        let parsed = self.read(setting.overrides().collect());
         let first =
             |diagnostics: Diagnostics| diagnostics.iter().next().map_or("", Diagnostic::message).to_owned();
         let step = parsed.map_err(first)?.step.ok_or("it describes no step")?;

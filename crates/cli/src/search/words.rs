@@ -9,10 +9,12 @@ use serde_json::{Value, json};
 use super::candidates::{Candidates, Setting};
 use super::evaluate::Evaluated;
 use super::find::{Effort, Found};
+use super::table::{COLUMNS, table};
 use crate::output::folded;
 
-/// No line is longer than this.
-const COLUMNS: usize = 100;
+/// The columns of the tables, and how many of them are numbers.
+const HEADINGS: [&str; 5] = ["makespan", "busy", "highest peak", "", "setting"];
+const RIGHT: usize = 3;
 
 /// Points of the front that are printed at most; the picture has all.
 const MOST_ON_FRONT: usize = 12;
@@ -59,12 +61,12 @@ pub(crate) fn dots(candidates: &Candidates, found: &Found) -> Vec<Candidate> {
 }
 
 /// How to run a setting again.
-pub(crate) fn command_line(path: &str, set: &[String], setting: &Setting) -> String {
+pub(crate) fn command_line(path: &str, set: &[String], sets: Vec<String>) -> String {
     let quoted = |text: &str| {
         let plain = text.chars().all(|letter| letter.is_ascii_alphanumeric() || "=._-/+".contains(letter));
         if plain { text.to_owned() } else { format!("'{text}'") }
     };
-    let sets = set.iter().cloned().chain(setting.sets());
+    let sets = set.iter().cloned().chain(sets);
     let sets: Vec<String> = sets.map(|set| format!("--set {}", quoted(&set))).collect();
     format!("pipestep run {} {}", quoted(path), sets.join(" "))
 }
@@ -84,7 +86,7 @@ pub(crate) fn text(name_of_scenario: &str, candidates: &Candidates, found: &Foun
         Some(best) => {
             let fit = budget.map_or(String::new(), |budget| format!(" within {budget} a rank"));
             let _ = writeln!(text, "\nshortest steps{fit}:\n");
-            text += &table(&rows(&found.best));
+            text += &table(&HEADINGS, RIGHT, &rows(&found.best));
             let _ = writeln!(text, "\nwhy the first one:");
             for line in why(candidates, found, best) {
                 let _ = writeln!(text, "  * {}", folded(&line, COLUMNS - 4).join("\n    "));
@@ -96,7 +98,7 @@ pub(crate) fn text(name_of_scenario: &str, candidates: &Candidates, found: &Foun
     }
     if !found.front.is_empty() {
         let _ = writeln!(text, "\ntime against memory, whether or not it fits:\n");
-        text += &table(&rows(&found.front[..found.front.len().min(MOST_ON_FRONT)]));
+        text += &table(&HEADINGS, RIGHT, &rows(&found.front[..found.front.len().min(MOST_ON_FRONT)]));
         if found.front.len() > MOST_ON_FRONT {
             let _ = writeln!(text, "  and {} more", found.front.len() - MOST_ON_FRONT);
         }
@@ -105,7 +107,7 @@ pub(crate) fn text(name_of_scenario: &str, candidates: &Candidates, found: &Foun
 }
 
 /// One row: makespan, utilisation, peak, whether it fits, name.
-fn cells(candidates: &Candidates, done: &Evaluated) -> [String; 5] {
+fn cells(candidates: &Candidates, done: &Evaluated) -> Vec<String> {
     let working = done.summary.gradient_ready.as_nanos() - done.summary.setup.as_nanos();
     let busy: u128 = done.summary.ranks.iter().map(|rank| u128::from(rank.busy.as_nanos())).sum();
     let whole = (u128::from(working) * done.summary.ranks.len() as u128).max(1);
@@ -114,38 +116,13 @@ fn cells(candidates: &Candidates, done: &Evaluated) -> [String; 5] {
         (Some(_), true) => "fits",
         (Some(_), false) => "too large",
     };
-    [
+    vec![
         done.length().to_string(),
         format!("{:.1} %", 100.0 * busy as f64 / whole as f64),
         done.peak().to_string(),
         fits.to_owned(),
         name(candidates, done),
     ]
-}
-
-/// Rows under their headings, numbers to the right.
-fn table(rows: &[[String; 5]]) -> String {
-    let headings = ["makespan", "busy", "highest peak", "", "setting"].map(str::to_owned);
-    let all = || std::iter::once(&headings).chain(rows);
-    let width = |column: usize| all().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let mut text = String::new();
-    for row in all() {
-        let mut line = String::from(" ");
-        for (column, cell) in row.iter().enumerate() {
-            let width = width(column);
-            match column {
-                _ if width == 0 => {}
-                0..=2 => {
-                    let _ = write!(line, " {cell:>width$} ");
-                }
-                _ => {
-                    let _ = write!(line, " {cell:<width$} ");
-                }
-            }
-        }
-        let _ = writeln!(text, "{}", line.trim_end());
-    }
-    text
 }
 
 /// What makes the best the best, from the numbers.

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use pipestep_engine::{Bytes, Duration};
 use pipestep_report::{
-    AxisSpec, Candidate, HeatMap, Line, LineChart, Measure, Picture, Stroke, heat_map, line_chart, tradeoff,
+    AxisSpec, Candidate, HeatMap, Line, LineChart, Measure, Picture, heat_map, line_chart, tradeoff,
 };
 
 use super::fields::Found;
@@ -66,10 +66,10 @@ fn write(directory: &Path, pictures: &[(Picture, [&'static str; 2])]) -> Result<
 /// One value against the key along, with what it is compared to.
 fn chart(name: &str, shown: &Shown, key: &Key, quantity: Quantity) -> Picture {
     let (series, all) = (shown.series.as_slice(), shown.all_series);
-    let solid = |series: &Series| Line {
-        name: if series.name.is_empty() { "simulated".to_owned() } else { series.name.clone() },
-        points: series.points.iter().filter_map(|(x, found)| Some((*x, found.get(quantity)?))).collect(),
-        stroke: Stroke::Solid,
+    let solid = |series: &Series| {
+        let name = if series.name.is_empty() { "simulated" } else { series.name.as_str() };
+        let points = series.points.iter().filter_map(|(x, found)| Some((*x, found.get(quantity)?)));
+        Line::solid(name, points.collect())
     };
     // The first lines are drawn on top, where even a line that is met exactly can be seen.
     let mut lines: Vec<Line> = match quantity {
@@ -84,30 +84,33 @@ fn chart(name: &str, shown: &Shown, key: &Key, quantity: Quantity) -> Picture {
     };
     line_chart(&LineChart {
         title: format!("{name}: {}{left_out}", quantity.words()),
-        x: x_axis(key, series),
+        bars: String::new(),
+        x: axis(
+            &key.name,
+            key.measure.unwrap_or(Measure::Number),
+            series.iter().flat_map(|series| series.points.iter().map(|point| point.0)),
+        ),
         y: AxisSpec::linear(quantity.words(), quantity.measure()),
         lines,
     })
 }
 
 /// By factors where the values lie so, by steps where they do not.
-fn x_axis(key: &Key, series: &[Series]) -> AxisSpec {
-    let mut values: Vec<f64> =
-        series.iter().flat_map(|series| series.points.iter().map(|point| point.0)).collect();
+pub(crate) fn axis(name: &str, measure: Measure, values: impl Iterator<Item = f64>) -> AxisSpec {
+    let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values.dedup();
-    let measure = key.measure.unwrap_or(Measure::Number);
     match values.as_slice() {
         [low, .., high] if *low > 0.0 && *high >= 8.0 * low => {
             let median = values[values.len() / 2];
             let middle = (low * high).sqrt();
             if median < 2.0 * middle {
-                return AxisSpec::log(key.name.as_str(), measure);
+                return AxisSpec::log(name, measure);
             }
         }
         _ => {}
     }
-    AxisSpec::linear(key.name.as_str(), measure)
+    AxisSpec::linear(name, measure)
 }
 
 /// A dot at the best value, where that is neither the first nor the last of its line.
@@ -124,11 +127,7 @@ fn optimum(series: &[Series], quantity: Quantity) -> Option<Line> {
         }
     }
     let ((x, value), inside) = best?;
-    inside.then(|| Line {
-        name: format!("best: {}", quantity.show(value)),
-        points: vec![(x, value)],
-        stroke: Stroke::Solid,
-    })
+    inside.then(|| Line::solid(format!("best: {}", quantity.show(value)), vec![(x, value)]))
 }
 
 /// m/(m+p-1), the utilisation of equal stages and free transfers under fill-drain and 1F1B, once for each number
@@ -152,7 +151,7 @@ fn formulas(series: &[Series]) -> Vec<Line> {
         match lines.iter_mut().find(|line| line.name == name) {
             Some(line) if line.points.len() < points.len() => line.points = points,
             Some(_) => {}
-            None => lines.push(Line { name, points, stroke: Stroke::Dashed }),
+            None => lines.push(Line::dashed(name, points)),
         }
     }
     lines
@@ -162,11 +161,7 @@ fn formulas(series: &[Series]) -> Vec<Line> {
 fn full(key: &Key, series: &[Series]) -> Option<Line> {
     let all = || series.iter().flat_map(|series| series.points.iter().map(|point| point.0));
     let (from, to) = (all().reduce(f64::min)?, all().reduce(f64::max)?);
-    key.counts_micro_batches().then(|| Line {
-        name: "90 %".to_owned(),
-        points: vec![(from, FULL), (to, FULL)],
-        stroke: Stroke::Dashed,
-    })
+    key.counts_micro_batches().then(|| Line::dashed("90 %", vec![(from, FULL), (to, FULL)]))
 }
 
 /// The budget, where there is one and the same for all.
@@ -176,11 +171,8 @@ fn budget(series: &[Series]) -> Option<Line> {
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     points.dedup();
     let one_for_each = points.windows(2).all(|pair| pair[0].0 < pair[1].0);
-    (one_for_each && !points.is_empty()).then(|| Line {
-        name: "budget".to_owned(),
-        points: points.into_iter().map(|(x, bytes)| (x, bytes as f64)).collect(),
-        stroke: Stroke::Dashed,
-    })
+    (one_for_each && !points.is_empty())
+        .then(|| Line::dashed("budget", points.into_iter().map(|(x, bytes)| (x, bytes as f64)).collect()))
 }
 
 fn map(name: &str, grid: &Grid, quantity: Quantity) -> Picture {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use pipestep_report::Measure;
-use pipestep_scenario::{parse_bytes, parse_duration, parse_rate};
+use pipestep_scenario::{Factor, parse_bytes, parse_duration, parse_rate};
 
 use super::fields::{Found, Row};
 use super::manifest::Manifest;
@@ -38,7 +38,7 @@ pub(crate) struct Key {
 impl Key {
     /// The last part of its name.
     pub(crate) fn short(&self) -> &str {
-        self.name.rsplit('.').next().unwrap_or(&self.name)
+        short(&self.name)
     }
 
     /// Whether it is the number of micro-batches.
@@ -54,6 +54,11 @@ impl Key {
             value.to_owned()
         }
     }
+}
+
+/// The last part of a dotted key.
+pub(crate) fn short(key: &str) -> &str {
+    key.rsplit('.').next().unwrap_or(key)
 }
 
 /// One line: the points that agree in all keys but one.
@@ -170,6 +175,11 @@ fn measured_keys(directory: &Path, manifest: &Manifest) -> Result<Vec<Key>> {
 pub(crate) fn number(value: &str) -> Option<(f64, Measure)> {
     if let Ok(number) = value.replace('_', "").parse::<f64>() {
         return number.is_finite().then_some((number, Measure::Number));
+    }
+    if value.contains('/')
+        && let Ok(fraction) = Factor::parse(value)
+    {
+        return Some((fraction.as_f64(), Measure::Number));
     }
     if let Ok(time) = parse_duration(value) {
         return Some((time.as_nanos() as f64, Measure::Time));
@@ -367,6 +377,7 @@ mod tests {
         assert_eq!(number("10 ms"), Some((1e7, Measure::Time)));
         assert_eq!(number("2 GB"), Some((2e9, Measure::Bytes)));
         assert_eq!(number("2 GB/s"), Some((2e9, Measure::Bytes)));
+        assert_eq!(number("1/4"), Some((0.25, Measure::Number)));
         assert_eq!(number("1f1b"), None);
         assert_eq!(number("inf"), None);
     }

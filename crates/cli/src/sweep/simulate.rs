@@ -24,7 +24,11 @@ pub(crate) fn simulate(scenario: &Scenario) -> Result<Fields> {
     })
 }
 
-fn summary(step: &StepScenario) -> Result<Summary> {
+/// The step itself.
+///
+/// # Errors
+/// As for [`simulate`].
+pub(crate) fn summary(step: &StepScenario) -> Result<Summary> {
     Ok(match &step.order {
         // A file that says when messages are posted runs as it stands.
         OrderSource::File { orders, comms: Some(comms), .. } => {
@@ -63,7 +67,7 @@ fn fields(step: &StepScenario, summary: &Summary) -> StepFields {
 }
 
 /// The tokens of one step, all copies of the pipeline together, where a model says how many a micro-batch has.
-fn tokens(step: &StepScenario) -> Option<f64> {
+pub(crate) fn tokens(step: &StepScenario) -> Option<f64> {
     let scale = &step.inputs.costs().micro_batch_scale;
     let sizes: f64 = match scale.as_slice() {
         [] => step.inputs.shape().micro_batches() as f64,

@@ -21,16 +21,7 @@ impl Space {
     /// # Errors
     /// A `--vary` that cannot be read; no keys at all; too many points.
     pub(crate) fn new(written: &Sweep, vary: &[String], set: &[String]) -> Result<Self> {
-        let is_set = |key: &str| set.iter().any(|set| key_of(set) == Some(key));
-        let mut sweep = written.clone();
-        sweep.axes.retain(|axis| !is_set(&axis.key));
-        for text in vary {
-            let axis = Axis::vary(text)?;
-            if is_set(&axis.key) {
-                bail!("`{}` is both set and varied: leave out one of the two", axis.key);
-            }
-            sweep.vary(axis);
-        }
+        let sweep = varied(written, vary, set)?;
         if sweep.axes.is_empty() {
             bail!(
                 "nothing to sweep: the scenario has no `[sweep]`; write `--vary pipeline.micro_batches=1..64`"
@@ -64,6 +55,24 @@ impl Space {
         let places = places(&self.sizes, point);
         self.axes.iter().zip(places).filter_map(|(axis, place)| axis.at(place as usize))
     }
+}
+
+/// The keys of a table and of `--vary`, less those that `--set` names.
+///
+/// # Errors
+/// A `--vary` that cannot be read, or that contradicts a `--set`.
+pub(crate) fn varied(written: &Sweep, vary: &[String], set: &[String]) -> Result<Sweep> {
+    let is_set = |key: &str| set.iter().any(|set| key_of(set) == Some(key));
+    let mut sweep = written.clone();
+    sweep.axes.retain(|axis| !is_set(&axis.key));
+    for text in vary {
+        let axis = Axis::vary(text)?;
+        if is_set(&axis.key) {
+            bail!("`{}` is both set and varied: leave out one of the two", axis.key);
+        }
+        sweep.vary(axis);
+    }
+    Ok(sweep)
 }
 
 /// Which value of each of the axes, of these sizes, a point takes: the last one changes fastest.
