@@ -188,8 +188,8 @@ type Variant = (&'static str, Box<dyn FnMut(&Case) -> u64>);
 
 fn variants() -> Vec<Variant> {
     let mut floor = FloorMemory::default();
-    let [mut known, mut built] = [(); 2].map(|()| Dataflow::new());
-    let [mut peaks, mut plain, mut recorded, mut whole] = [(); 4].map(|()| Engine::new());
+    let [mut known, mut built, mut peaks] = [(); 3].map(|()| Dataflow::new());
+    let [mut plain, mut recorded, mut whole] = [(); 3].map(|()| Engine::new());
     let mut highest = Levels::<NoCurve>::new();
     let (mut spans, mut spans_too, mut curves) =
         (Spans::default(), Spans::default(), Levels::<Totals>::new());
@@ -204,8 +204,7 @@ fn variants() -> Vec<Variant> {
             "A: order built, exact peaks",
             Box::new(move |case| {
                 let (orders, nothing) = (build_orders(&case.inputs), (&mut NoRecord, &mut NoRecord));
-                let how = MessageMode::Folded;
-                let times = peaks.run_with_levels(&case.inputs, &orders, how, nothing, &mut highest);
+                let times = peaks.run_with_levels(fifo(case), &orders, nothing, &mut highest);
                 times.expect("the orders run").makespan.as_nanos()
             }),
         ),

@@ -1,9 +1,9 @@
-//! What becomes of memory over time: dropped, kept whole, kept as changes, or kept as sums.
+//! What becomes of memory over time: dropped, kept whole, kept as changes, or kept as changes of the sum.
 
 use crate::{Bytes, Time};
 
 /// What a ledger does with its history: drop it ([`NoCurve`]), keep it whole (`Vec<Level<N>>`) or keep what
-/// changed ([`Changes`]), or the sums alone ([`Totals`]).
+/// changed ([`Changes`]).
 pub trait Curve<const N: usize> {
     /// The levels of all accounts from `level.at` on.
     fn level(&mut self, level: Level<N>);
@@ -20,8 +20,9 @@ pub trait Curve<const N: usize> {
 
 /// What becomes of a curve of sums over all accounts: dropped ([`NoCurve`]) or kept ([`Totals`]).
 pub trait TotalCurve {
-    /// The sum from `at` on. Instants come in order.
-    fn step(&mut self, at: Time, total: Bytes);
+    /// The sum changes several times, each told by the ns since the one before (or since the start) and by how many
+    /// bytes. Several changes at one instant count together.
+    fn extend(&mut self, changes: impl Iterator<Item = (u64, i64)> + Clone);
 
     /// Forgets everything and keeps the memory.
     fn clear(&mut self);
@@ -48,15 +49,14 @@ pub struct Changes<const N: usize> {
     packed: Vec<(Time, u64)>,
 }
 
-/// A memory curve that keeps the sum of all accounts after each instant: 8 bytes for most, since what is written
-/// for each change limits how fast a large step can be recorded.
+/// A memory curve that keeps how the sum of all accounts changes: 8 bytes for most changes, since what is written for
+/// each limits how fast a large step can be recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// For each instant, `time since the one before << 32 | change`, or [`Totals::WIDE`].
+    /// For each change, `time since the one before << 32 | bytes`, or [`Totals::WIDE`].
     packed: Vec<u64>,
-    /// Instants that do not fit: more than 4 s or 2 GB from the one before.
-    wide: Vec<(Time, Bytes)>,
-    last: (Time, Bytes),
+    /// Changes that do not fit: more than 4 s after the one before, or of more than 2 GB.
+    wide: Vec<(u64, i64)>,
 }
 
 impl<const N: usize> Changes<N> {
@@ -95,19 +95,23 @@ impl<const N: usize> Curve<N> for Changes<N> {
 impl Totals {
     const WIDE: u64 = u64::MAX;
 
-    /// Each instant at which something changed, with what was held from then on.
+    /// Each instant at which something changed, with what was held from then on; at the start nothing was.
     pub fn steps(&self) -> impl Iterator<Item = (Time, Bytes)> + '_ {
-        let mut wide = self.wide.iter();
-        let mut last = (0_u64, 0_u64);
-        self.packed.iter().map(move |&step| {
-            if step == Self::WIDE {
-                let &(at, bytes) = wide.next().unwrap_or(&(Time::ZERO, Bytes::ZERO));
-                last = (at.as_nanos(), bytes.get());
-            } else {
-                let change = i64::from(step as u32 as i32);
-                last = (last.0 + (step >> 32), last.1.wrapping_add_signed(change));
+        let (mut wide, mut at, mut held) = (self.wide.iter(), 0, 0_u64);
+        let mut changes = self.packed.iter().map(move |&change| match change {
+            Self::WIDE => wide.next().copied().unwrap_or_default(),
+            _ => (change >> 32, i64::from(change as u32 as i32)),
+        });
+        let mut next = changes.next();
+        std::iter::from_fn(move || {
+            let (since, bytes) = next?;
+            (at, held) = (at + since, held.wrapping_add_signed(bytes));
+            next = changes.next();
+            while let Some((0, bytes)) = next {
+                held = held.wrapping_add_signed(bytes);
+                next = changes.next();
             }
-            (Time::from_nanos(last.0), Bytes::new(last.1))
+            Some((Time::from_nanos(at), Bytes::new(held)))
         })
     }
 }
@@ -116,21 +120,20 @@ impl TotalCurve for Totals {
     fn clear(&mut self) {
         self.packed.clear();
         self.wide.clear();
-        self.last = (Time::ZERO, Bytes::ZERO);
     }
 
     #[inline]
-    fn step(&mut self, at: Time, total: Bytes) {
-        let (since, change) =
-            (at.as_nanos() - self.last.0.as_nanos(), total.get().wrapping_sub(self.last.1.get()) as i64);
-        self.last = (at, total);
-        if let (Ok(since), Ok(change)) = (u32::try_from(since), i32::try_from(change))
-            && since < u32::MAX
-        {
-            self.packed.push(u64::from(since) << 32 | u64::from(change as u32));
+    fn extend(&mut self, changes: impl Iterator<Item = (u64, i64)> + Clone) {
+        // What does not fit, or would look like the mark, has a bit above 32 here.
+        let size = |(since, bytes): (u64, i64)| (since + 1) | (bytes + (1 << 31)) as u64;
+        let is_wide = |&change: &(u64, i64)| size(change) >> 32 != 0;
+        let pack = |(since, bytes): (u64, i64)| since << 32 | u64::from(bytes as u32);
+        if changes.clone().fold(0, |sizes, change| sizes | size(change)) >> 32 != 0 {
+            self.wide.extend(changes.clone().filter(is_wide));
+            self.packed
+                .extend(changes.map(|change| if is_wide(&change) { Self::WIDE } else { pack(change) }));
         } else {
-            self.packed.push(Self::WIDE);
-            self.wide.push((at, total));
+            self.packed.extend(changes.map(pack));
         }
     }
 }
@@ -139,23 +142,7 @@ impl TotalCurve for NoCurve {
     fn clear(&mut self) {}
 
     #[inline]
-    fn step(&mut self, _at: Time, _total: Bytes) {}
-}
-
-impl<const N: usize> Curve<N> for Totals {
-    fn clear(&mut self) {
-        TotalCurve::clear(self);
-    }
-
-    fn level(&mut self, level: Level<N>) {
-        let total = level.accounts.iter().fold(0_u64, |sum, bytes| sum.saturating_add(bytes.get()));
-        self.step(level.at, Bytes::new(total));
-    }
-
-    #[inline]
-    fn instant(&mut self, at: Time, _levels: &[i64; N], total: i64, _touched: u64) {
-        self.step(at, Bytes::new(total.unsigned_abs()));
-    }
+    fn extend(&mut self, _changes: impl Iterator<Item = (u64, i64)> + Clone) {}
 }
 
 impl<const N: usize> Curve<N> for NoCurve {
@@ -183,13 +170,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_curve_of_totals_keeps_large_steps_too() {
+    fn a_curve_of_totals_keeps_large_changes_too() {
         let steps = [(0, 7), (1, 0), (9_000_000_000, 5), (9_000_000_001, 1 << 50), (u64::MAX / 2, 3)];
-        let steps = steps.map(|(nanos, bytes)| (Time::from_nanos(nanos), Bytes::new(bytes)));
         let mut totals = Totals::default();
-        for (at, bytes) in steps {
-            totals.step(at, bytes);
-        }
+        let mut last = (0_u64, 0_u64);
+        let changes = steps.map(|(at, held)| {
+            let change = (at - last.0, (held as i64) - (last.1 as i64));
+            last = (at, held);
+            change
+        });
+        totals.extend(changes[..2].iter().copied());
+        totals.extend([(0, 3), (0, -3)].into_iter());
+        totals.extend(changes[2..].iter().copied());
+        let steps = steps.map(|(nanos, bytes)| (Time::from_nanos(nanos), Bytes::new(bytes)));
         assert_eq!(totals.steps().collect::<Vec<_>>(), steps);
     }
 }

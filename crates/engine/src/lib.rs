@@ -44,6 +44,7 @@
 mod bytes;
 mod curve;
 mod ledger;
+mod owner_queue;
 mod queue;
 mod random;
 mod resource;
@@ -55,7 +56,8 @@ mod world;
 pub use bytes::{Bytes, Rate};
 pub use curve::{Changes, Curve, Level, NoCurve, TotalCurve, Totals};
 pub use ledger::{Ledger, LedgerError, Peak};
-pub use queue::{Class, EventId, EventQueue, HeapQueue, MovingQueue, OwnerQueue, Packed, PackedQueue};
+pub use owner_queue::OwnerQueue;
+pub use queue::{Class, EventId, EventQueue, HeapQueue, MovingQueue, Packed, PackedQueue};
 pub use random::Streams;
 pub use resource::Serial;
 pub use shared::Shared;

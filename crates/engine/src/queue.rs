@@ -1,10 +1,10 @@
 //! What will happen, in a total order: (time, class, sequence).
 //!
-//! Three queues behind one interface. [`HeapQueue`] is a binary heap over one packed 128-bit key, for worlds
+//! Several queues behind one interface. [`HeapQueue`] is a binary heap over one packed 128-bit key, for worlds
 //! whose events never move once scheduled; [`PackedQueue`] is the same for events that fit into the key, which
-//! halves what the heap moves about; [`OwnerQueue`] halves it again where each owner waits for one event. [`MovingQueue`] sits on the `priority-queue` crate, whose keyed
-//! change is what bandwidth-shared links, failures and evictions need; it can [`reschedule`] and [`cancel`]
-//! any pending event in O(log n). For the same calls all hand out the same events (a property test compares
+//! halves what the heap moves about; [`crate::OwnerQueue`] needs no heap where each owner waits for one event.
+//! [`MovingQueue`] sits on the `priority-queue` crate, whose keyed change is what bandwidth-shared links,
+//! failures and evictions need; it can [`reschedule`] and [`cancel`] any pending event in O(log n). For the same calls all hand out the same events (a property test compares
 //! each with a sorted list), so the choice between them is one of speed alone.
 //!
 //! [`reschedule`]: MovingQueue::reschedule
@@ -230,60 +230,6 @@ impl<E: Packed> EventQueue<E> for PackedQueue<E> {
         // The next one is the better of the top's two children.
         let below = self.heap.as_slice().get(1..).unwrap_or_default();
         below.iter().take(2).map(|&Reverse(key)| key).min().map(time_of)
-    }
-}
-
-/// A queue for worlds in which every owner has at most one event pending, its next one, and all happen before
-/// [`OwnerQueue::END`]: 8 bytes for each pending event. Of several owners at one instant the lowest comes first,
-/// whatever the class; an event is the number of its owner.
-#[derive(Clone, Debug, Default)]
-pub struct OwnerQueue {
-    /// `time << 16 | owner`, so that the smallest is the first.
-    heap: BinaryHeap<Reverse<u64>>,
-    /// Whether the top of the heap has been handed out; it is kept there as in [`HeapQueue`].
-    top_is_gone: bool,
-}
-
-impl OwnerQueue {
-    /// The first instant that is too late: 2^48 ns, 78 hours.
-    pub const END: Time = Time::from_nanos(1 << 48);
-
-    /// Forgets all pending events and keeps the memory for the next run.
-    pub fn clear(&mut self) {
-        self.heap.clear();
-        self.top_is_gone = false;
-    }
-}
-
-impl EventQueue<u16> for OwnerQueue {
-    #[inline]
-    fn schedule(&mut self, at: Time, _class: Class, owner: u16) {
-        debug_assert!(at < Self::END, "{at} is too late for this queue");
-        let key = Reverse(at.as_nanos() << 16 | u64::from(owner));
-        if !self.top_is_gone {
-            self.heap.push(key);
-        } else if let Some(mut top) = self.heap.peek_mut() {
-            *top = key;
-            self.top_is_gone = false;
-        }
-    }
-
-    #[inline]
-    fn next(&mut self) -> Option<(Time, u16)> {
-        if self.top_is_gone {
-            self.heap.pop();
-            self.top_is_gone = false;
-        }
-        let &Reverse(top) = self.heap.peek()?;
-        self.top_is_gone = true;
-        Some((Time::from_nanos(top >> 16), top as u16))
-    }
-
-    #[inline]
-    fn peek_time(&self) -> Option<Time> {
-        let skipped = usize::from(self.top_is_gone);
-        let first = self.heap.as_slice().get(skipped..).unwrap_or_default();
-        first.iter().take(1 + skipped).map(|&Reverse(key)| Time::from_nanos(key >> 16)).min()
     }
 }
 

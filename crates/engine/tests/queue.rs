@@ -1,6 +1,8 @@
-//! Both queues against a sorted list, under random schedules, moves and cancellations.
+//! The queues against a sorted list, under random schedules, moves and cancellations.
 
-use pipestep_engine::{Class, EventId, EventQueue, HeapQueue, MovingQueue, Packed, PackedQueue, Time};
+use pipestep_engine::{
+    Class, EventId, EventQueue, HeapQueue, MovingQueue, OwnerQueue, Packed, PackedQueue, Time,
+};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -108,6 +110,28 @@ proptest! {
                 prop_assert_eq!(queue.next().map(|(at, number)| (at, number.0 as usize)), naive.next());
             }
             prop_assert_eq!(queue.peek_time().map(Time::as_nanos), naive.pending.iter().min().map(|entry| entry.0));
+        }
+    }
+
+    #[test]
+    fn the_owner_queue_agrees_with_a_sorted_list(
+        owners in 1_u16..70,
+        calls in prop::collection::vec((any::<u16>(), 0_u64..20), 0..200),
+    ) {
+        let mut queue = OwnerQueue::new();
+        queue.reset(usize::from(owners));
+        let mut naive = std::collections::BTreeMap::new();
+        for (number, at) in calls {
+            let owner = number % owners;
+            if number % 3 > 0 && !naive.contains_key(&owner) {
+                naive.insert(owner, at);
+                queue.schedule(Time::from_nanos(at), Class(0), owner);
+            } else {
+                let first = naive.iter().map(|(&owner, &at)| (at, owner)).min();
+                first.map(|(_, owner)| naive.remove(&owner));
+                prop_assert_eq!(queue.next(), first.map(|(at, owner)| (Time::from_nanos(at), owner)));
+            }
+            prop_assert_eq!(queue.peek_time().map(Time::as_nanos), naive.values().copied().min());
         }
     }
 

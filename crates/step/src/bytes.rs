@@ -8,7 +8,7 @@
 //! | receive buffers | receiver | start of the message | start of the consumer |
 //! | weights, gradients, optimizer, buckets | each rank | start of the step | never freed |
 
-use pipestep_schedule::{Kind, Op, Rank, Stage};
+use pipestep_schedule::{Kind, MicroBatch, Op, Rank, Stage};
 
 use crate::rows::{OpChange, Row, Rows};
 use crate::{ACCOUNTS, Account, Inputs, StageCost};
@@ -78,7 +78,7 @@ impl StepBytes {
     /// Makes these the bytes of a step, and keeps the memory of the one before.
     pub(crate) fn compile(&mut self, inputs: &Inputs, rows: &Rows) {
         let (shape, costs) = (inputs.shape(), inputs.costs());
-        let sends = |kind, stage| rows.of(Op::new(kind, stage, pipestep_schedule::MicroBatch(0))).sends;
+        let sends = |kind, stage| rows.of(Op::new(kind, stage, MicroBatch(0))).sends;
         self.is_scaled = !costs.micro_batch_scale.is_empty();
         self.by_stage_and_kind.clear();
         for stage in (0..shape.stages() as u16).map(Stage) {
@@ -104,6 +104,20 @@ impl StepBytes {
                 self.by_stage_and_kind.push(OpBytes::new(&shares, kind, consumed, sent));
             }
         }
+    }
+
+    /// The most that one operation changes, and its rank.
+    pub(crate) fn largest(&self, inputs: &Inputs) -> (i64, Rank) {
+        let micro_batches = if self.is_scaled { inputs.shape().micro_batches() as u32 } else { 1 };
+        let stages = (0..inputs.shape().stages() as u16).map(Stage);
+        let ops = stages.flat_map(|stage| Kind::ALL.map(|kind| Op::new(kind, stage, MicroBatch(0))));
+        let largest_of = |op: Op| {
+            let bytes = self.of(inputs, op);
+            let most = bytes.kept.max(bytes.used).max(bytes.consumed).max(bytes.freed.abs()).max(bytes.sent);
+            (most, inputs.shape().rank_of(op.stage))
+        };
+        let all = ops.flat_map(|op| (0..micro_batches).map(move |i| Op { micro_batch: MicroBatch(i), ..op }));
+        all.map(largest_of).max().unwrap_or_default()
     }
 
     /// Whether any message has a size.

@@ -5,11 +5,12 @@
 
 pub(crate) mod wave;
 
-use pipestep_engine::Recorder;
+use pipestep_engine::{Recorder, TotalCurve};
 use pipestep_schedule::{Op, Orders};
 
 use self::wave::{Run, Wave};
 use crate::lengths::{Scaled, Usual};
+use crate::levels::Levels;
 use crate::log::MessageSink;
 use crate::observe::{Observer, Recording};
 use crate::rows::Rows;
@@ -86,6 +87,24 @@ impl Dataflow {
     ) -> Result<Times, StepError> {
         self.rows.compile(step.inputs);
         self.run_observed(step, orders, Recording { ops, messages })
+    }
+
+    /// The same, with every rank's level of memory kept while the ranks advance.
+    ///
+    /// # Errors
+    /// As for [`Dataflow::run`], and [`StepError::Ledger`] for more bytes than a ledger can hold.
+    pub fn run_with_levels<R: Recorder, M: MessageSink, C: TotalCurve + Default>(
+        &mut self,
+        step: FifoStep<'_>,
+        orders: &Orders,
+        (ops, messages): (&mut R, &mut M),
+        levels: &mut Levels<C>,
+    ) -> Result<Times, StepError> {
+        self.rows.compile(step.inputs);
+        let keeping = levels.open(step.inputs, &mut self.rows, false)?;
+        let times = self.run_observed(step, orders, (Recording { ops, messages }, keeping))?;
+        levels.close()?;
+        Ok(times)
     }
 
     fn run_observed<O: Observer<1>>(

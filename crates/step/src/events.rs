@@ -81,7 +81,7 @@ impl Engine {
         levels: &mut Levels<C>,
     ) -> Result<Times, StepError> {
         self.rows.compile(inputs);
-        let keeping = levels.open(inputs, &mut self.rows);
+        let keeping = levels.open(inputs, &mut self.rows, true)?;
         let times = self.run_observed(inputs, orders, how, (Recording { ops, messages }, keeping))?;
         levels.close()?;
         Ok(times)

@@ -5,6 +5,11 @@
 //! at once: when the one before it ends, or when the message that it waits for is made. [`crate::world`] does the
 //! same for every step, and is what this loop is tested against.
 
+#![expect(
+    clippy::inline_always,
+    reason = "each of these has one hot caller and one cold one, and calls cost a third of the loop"
+)]
+
 use pipestep_engine::{Class, EventQueue, Overflow, OwnerQueue, PackedQueue, Time, World, run};
 use pipestep_schedule::{Choice, Op, Policy, Rank, Ready};
 
@@ -46,7 +51,7 @@ struct FoldedWorld<'a, L, O> {
     /// When each input is there.
     slots: Slots<'a>,
     /// When each link has sent everything that it was given.
-    links: &'a mut [Time],
+    links: &'a mut [u64],
     observer: O,
 }
 
@@ -77,43 +82,41 @@ impl<Q: EventQueue<u16>, L: Lengths<1>, O: Observer<1>> World<Q> for FoldedWorld
 
 impl<L: Lengths<1>, O: Observer<1>> FoldedWorld<'_, L, O> {
     /// Lets every rank choose its first operation.
+    #[cold]
     fn begin<Q: EventQueue<u16>>(&mut self, now: Time, queue: &mut Q) {
-        (0..self.ranks.len() as u16).for_each(|rank| self.choose(now, Rank(rank), queue));
+        (0..self.ranks.len() as u16).for_each(|rank| self.choose_rarely(now, Rank(rank), queue));
     }
 
     /// An operation ends, and its result goes to whoever needs it. Returns the rank that waits for it, if one does, with
     /// the instant at which it has it.
-    #[inline]
+    #[inline(always)]
     fn deliver(&mut self, now: Time, rank: Rank, at: Place) -> Option<(Rank, Time)> {
         let Place { place, op } = at;
         let row = self.rows.of(op);
-        self.observer.ended(rank.index(), at, row, now.as_nanos());
         let slot = row.output + op.micro_batch.0;
-        let mut arrival = now;
+        let [length] = self.lengths.message(place, op, row.message);
+        // Place 0 is for what no serial link carries, and says nothing. Inputs::new keeps the sum of all times below
+        // 2^63 ns, so nothing here can overflow.
+        let link = &mut self.links[row.link.wrapping_add(1) as usize];
+        let free = if row.link == NONE { 0 } else { *link };
+        let start = now.as_nanos().max(free);
+        let arrival = start + length;
+        *link = arrival;
         if row.sends {
-            let [length] = self.lengths.message(place, op, row.message);
-            let mut start = now;
-            if row.link != NONE {
-                start = now.max(self.links[row.link as usize]);
-            }
-            // Inputs::new keeps the sum of all times below 2^63 ns, so this cannot overflow.
-            arrival = Time::from_nanos(start.as_nanos() + length);
-            if row.link != NONE {
-                self.links[row.link as usize] = arrival;
-            }
-            let message =
-                Flight { at, slot, pair: row.pair, sender: rank, receiver: Rank(row.receiver as u16) };
-            self.observer.sent(message, row, now.as_nanos(), [start.as_nanos()], [arrival.as_nanos()]);
+            let (pair, receiver) = (row.pair, Rank(row.receiver as u16));
+            let message = Flight { at, slot, pair, sender: rank, receiver };
+            self.observer.sent(message, row, now.as_nanos(), [start], [arrival]);
         } else {
             self.observer.sent_nothing(place);
         }
+        let arrival = Time::from_nanos(arrival);
         self.slots.fill(slot, arrival);
         let receiver = self.ranks.get(row.receiver as usize)?;
         (receiver.waits_for == slot).then_some((Rank(row.receiver as u16), arrival))
     }
 
     /// Asks the policy for a rank's next operation, and starts it or waits for its input.
-    #[inline]
+    #[inline(always)]
     fn choose<Q: EventQueue<u16>>(&mut self, now: Time, rank: Rank, queue: &mut Q) {
         let choice = self.policy.next(rank, &Arrived { slots: &self.slots, rows: self.rows });
         let state = &mut self.ranks[rank.index()];
@@ -125,30 +128,39 @@ impl<L: Lengths<1>, O: Observer<1>> FoldedWorld<'_, L, O> {
         if op.paired && self.runs_pairs(rank) {
             return self.choose_partner(now, rank, queue);
         }
-        match ready(&self.slots, self.rows.of(op), op) {
-            Ok(ready) => self.start(now, rank, ready, queue),
+        let rows = self.rows;
+        let row = rows.of(op);
+        match ready(&self.slots, row, op) {
+            Ok(ready) => self.start(now, rank, row, ready, queue),
             Err(slot) => self.ranks[rank.index()].waits_for = slot,
         }
     }
 
+    /// The same where it is done once or seldom.
+    #[cold]
+    fn choose_rarely<Q: EventQueue<u16>>(&mut self, now: Time, rank: Rank, queue: &mut Q) {
+        self.choose(now, rank, queue);
+    }
+
     /// The input that a rank waits for is there, or known to come.
-    #[inline]
+    #[inline(always)]
     fn wake<Q: EventQueue<u16>>(&mut self, now: Time, rank: Rank, arrival: Time, queue: &mut Q) {
         let state = &mut self.ranks[rank.index()];
         state.waits_for = NONE;
-        if state.op.paired && self.runs_pairs(rank) {
+        let op = state.op;
+        if op.paired && self.runs_pairs(rank) {
             self.start_pair(now, rank, queue);
         } else {
-            self.start(now, rank, arrival, queue);
+            let rows = self.rows;
+            self.start(now, rank, rows.of(op), arrival, queue);
         }
     }
 
     /// Starts a rank's operation when its input is there.
-    #[inline]
-    fn start<Q: EventQueue<u16>>(&mut self, now: Time, rank: Rank, ready: Time, queue: &mut Q) {
+    #[inline(always)]
+    fn start<Q: EventQueue<u16>>(&mut self, now: Time, rank: Rank, row: &Row, ready: Time, queue: &mut Q) {
         let state = &mut self.ranks[rank.index()];
         let at = Place { place: state.place as usize, op: state.op };
-        let row = self.rows.of(at.op);
         let [length] = self.lengths.op(at.place, at.op, row.duration);
         // Inputs::new keeps the sum of all times below 2^63 ns, so this cannot overflow.
         let start = ready.max(now).as_nanos();
@@ -208,7 +220,7 @@ impl<L: Lengths<1>, O: Observer<1>> FoldedWorld<'_, L, O> {
         state.place += 2;
         pair.sort_by_key(|at| at.op.kind);
         let awakened = pair.map(|at| self.deliver(now, rank, at));
-        self.choose(now, rank, queue);
+        self.choose_rarely(now, rank, queue);
         for (receiver, arrival) in awakened.into_iter().flatten() {
             self.wake(now, receiver, arrival, queue);
         }
@@ -268,7 +280,7 @@ pub(crate) struct FoldedMemory {
     slots: Vec<u64>,
     /// Past everything that `slots` holds.
     base: u64,
-    links: Vec<Time>,
+    links: Vec<u64>,
     queue: OwnerQueue,
     long_queue: PackedQueue<u16>,
 }
@@ -317,14 +329,14 @@ impl FoldedMemory {
         }
         slots[rows.always_ready()].fill(*base);
         links.clear();
-        links.resize(rows.links, Time::ZERO);
+        links.resize(1 + rows.links, 0);
         ranks.clear();
         ranks.extend(first_places.iter().map(|&at| RankState::new(at, setup.as_nanos())));
         let slots = Slots { table: slots, base: *base };
         let mut world = FoldedWorld { inputs, rows, lengths, policy, ranks, slots, links, observer };
         let begin = Time::ZERO.after(setup)?;
         if inputs.horizon() < OwnerQueue::END {
-            queue.clear();
+            queue.reset(first_places.len());
             world.begin(begin, queue);
             run(&mut world, queue)?;
         } else {

@@ -1,19 +1,17 @@
-//! How many bytes each rank holds in all, kept while the step runs, for runs that tell what happens in order of
-//! time: the curve, its peak and what that consists of.
+//! How many bytes each rank holds in all, kept while the step runs: the curve, its peak and what that consists of.
 //!
-//! What happens now changes the rank's level at once. What is known to happen later (a message that will have gone
-//! out, an operation whose input is on its way) waits in a short line until the level comes to it. Only the sum of
-//! all accounts is kept; what it consists of at the peak follows from how far the rank had come by then.
+//! Whatever changes a rank's level is put into a short list in order of time, almost always at or near its end.
+//! From time to time the part of the list that nothing can come before any more is summed up, all at once. Only the
+//! sum of all accounts is kept; what it consists of at the peak follows from how far the rank had come by then.
 //! [`crate::memory`] reads every account off a finished record, and a property test holds the two together.
 
 #![expect(clippy::inline_always, reason = "see `observe`")]
-
-use std::collections::VecDeque;
 
 use pipestep_engine::{Bytes, LedgerError, Peak, Time, TotalCurve};
 use pipestep_schedule::{Op, Orders, Rank};
 
 use crate::bytes::{StepBytes, held};
+use crate::changes::{ARRIVES, Change, Changes, ENDS, GOES, Progress, STARTS};
 use crate::observe::{Flight, Observer, Place};
 use crate::rows::{Row, Rows};
 use crate::{ACCOUNTS, Account, Inputs, StepError};
@@ -23,59 +21,40 @@ use crate::{ACCOUNTS, Account, Inputs, StepError};
 pub struct Levels<C> {
     ranks: Vec<RankLevel<C>>,
     bytes: StepBytes,
+    senders: Senders,
 }
 
 /// One rank.
 #[derive(Clone, Debug, Default)]
 struct RankLevel<C> {
-    /// The instant of the last change.
-    now: u64,
-    /// The level after it.
+    changes: Changes,
+    /// When the rank's last operation ends and by how much that changes its level. Mostly the next one starts at that
+    /// instant, and one change does for both, so this is not among the changes yet.
+    ends: Change,
+    /// How far the rank has come by all that is told.
+    told: Progress,
+    /// The level after all changes that are summed up.
     total: i64,
-    /// The highest level before `now`.
-    highest: i64,
-    /// When the first thing that waits for its time has it, or past every instant.
-    next: u64,
-    /// The rank's next operation, if it starts later.
-    start: Waiting,
-    starting: u32,
-    /// A message that will have gone out. Mostly it is the only one.
-    goes: Waiting,
-    /// All else that comes later, in order of time: what arrives is above zero, what goes out below.
-    line: VecDeque<Waiting>,
-    progress: Progress,
-    /// The first instant of the highest level, and how far the rank had come.
-    highest_at: u64,
-    at_highest: Progress,
+    /// The highest level so far, but for the instant of the last of them.
+    top: Top,
     curve: C,
 }
 
-/// How far a rank has come.
+/// A highest level.
 #[derive(Clone, Copy, Debug, Default)]
-struct Progress {
-    /// Starts and ends of its operations, each in order. Halves of a pair count twice.
-    starts: u32,
-    ends: u32,
-    /// Bytes that have begun to arrive.
-    received: i64,
-}
-
-/// A change that waits for its time.
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct Top {
+    level: i64,
+    /// Its first instant, and how far the rank had come.
     at: u64,
-    by: i64,
+    progress: Progress,
 }
 
-impl Waiting {
-    /// Nothing waits.
-    const NONE: Self = Self { at: u64::MAX, by: 0 };
-}
-
-impl Default for Waiting {
-    fn default() -> Self {
-        Self::NONE
-    }
+/// From which ranks each rank has messages.
+#[derive(Clone, Debug, Default)]
+struct Senders {
+    all: Vec<Rank>,
+    /// By rank: where its senders begin.
+    first: Vec<u32>,
 }
 
 /// Levels that are told of one step.
@@ -83,6 +62,9 @@ pub(crate) struct Keeping<'a, C> {
     inputs: &'a Inputs,
     ranks: &'a mut [RankLevel<C>],
     bytes: &'a StepBytes,
+    senders: &'a Senders,
+    /// Whether all is told in order of time.
+    by_clock: bool,
 }
 
 /// The most that a ledger can hold.
@@ -101,29 +83,22 @@ impl<C: TotalCurve + Default> Levels<C> {
 
     /// A rank's highest level in the last run.
     pub fn highest(&self, rank: Rank) -> Bytes {
-        bytes(self.ranks[rank.index()].highest)
+        bytes(self.ranks[rank.index()].top.level)
     }
 
     /// A rank's peak in the last run, which was that of `inputs` and `orders`.
     pub fn peak(&self, inputs: &Inputs, orders: &Orders, rank: Rank) -> Peak<ACCOUNTS> {
-        let level = &self.ranks[rank.index()];
+        let top = self.ranks[rank.index()].top;
         let mut accounts = [0; ACCOUNTS];
-        if level.highest > 0 {
-            accounts = self.accounts(inputs, orders.rank(rank), rank, level.highest, level.at_highest);
+        if top.level > 0 {
+            accounts = self.accounts(inputs, orders.rank(rank), rank, top);
         }
-        let at = Time::from_nanos(level.highest_at);
-        Peak { bytes: bytes(level.highest), at, accounts: accounts.map(bytes) }
+        Peak { bytes: bytes(top.level), at: Time::from_nanos(top.at), accounts: accounts.map(bytes) }
     }
 
     /// What a level consists of, from how far the rank had come.
-    fn accounts(
-        &self,
-        inputs: &Inputs,
-        list: &[Op],
-        rank: Rank,
-        level: i64,
-        progress: Progress,
-    ) -> [i64; ACCOUNTS] {
+    fn accounts(&self, inputs: &Inputs, list: &[Op], rank: Rank, top: Top) -> [i64; ACCOUNTS] {
+        let Top { level, progress, .. } = top;
         let mut accounts = held(inputs, rank);
         let mut add = |account: Account, bytes: i64| accounts[account as usize] += bytes;
         for bytes in list[..progress.starts as usize].iter().map(|&op| self.bytes.of(inputs, op)) {
@@ -141,28 +116,41 @@ impl<C: TotalCurve + Default> Levels<C> {
         accounts
     }
 
-    /// Makes everything ready for a run.
-    pub(crate) fn open<'a>(&'a mut self, inputs: &'a Inputs, rows: &mut Rows) -> Keeping<'a, C> {
+    /// Makes everything ready for a run, whose changes are told in order of time or not.
+    pub(crate) fn open<'a>(
+        &'a mut self,
+        inputs: &'a Inputs,
+        rows: &mut Rows,
+        by_clock: bool,
+    ) -> Result<Keeping<'a, C>, StepError> {
         self.bytes.compile(inputs, rows);
+        let (largest, rank) = self.bytes.largest(inputs);
+        if largest > LARGEST {
+            let source = LedgerError::TooLarge { at: Time::ZERO };
+            return Err(StepError::Ledger { rank, source });
+        }
         self.bytes.fill(rows);
+        self.senders.compile(inputs, rows);
         self.ranks.resize_with(inputs.shape().ranks(), RankLevel::default);
         for (rank, level) in (0..).map(Rank).zip(&mut self.ranks) {
-            let RankLevel { mut line, mut curve, .. } = std::mem::take(level);
-            line.clear();
-            curve.clear();
+            level.changes.clear();
             let total = held(inputs, rank).iter().sum();
-            *level = RankLevel { line, curve, total, next: u64::MAX, ..RankLevel::default() };
+            level.curve.clear();
+            level.curve.extend(std::iter::once((0, total)));
+            (level.ends, level.told) = (Change::nothing(0), Progress::default());
+            level.total = total;
+            level.top = Top::default();
         }
-        Keeping { inputs, ranks: &mut self.ranks, bytes: &self.bytes }
+        let Self { ranks, bytes, senders } = self;
+        Ok(Keeping { inputs, ranks, bytes, senders, by_clock })
     }
 
     /// Ends a run.
     pub(crate) fn close(&mut self) -> Result<(), StepError> {
         for (rank, level) in (0..).map(Rank).zip(&mut self.ranks) {
-            level.catch_up(u64::MAX - 1);
-            level.finish_instant();
-            if level.highest > LARGEST {
-                let source = LedgerError::TooLarge { at: Time::from_nanos(level.highest_at) };
+            level.finish();
+            if level.top.level > LARGEST {
+                let source = LedgerError::TooLarge { at: Time::from_nanos(level.top.at) };
                 return Err(StepError::Ledger { rank, source });
             }
         }
@@ -170,30 +158,67 @@ impl<C: TotalCurve + Default> Levels<C> {
     }
 }
 
-impl<C: TotalCurve> Observer<1> for Keeping<'_, C> {
-    #[inline(always)]
-    fn ran(&mut self, rank: usize, at: Place, row: &Row, now: u64, [start]: [u64; 1], _end: [u64; 1]) {
-        let by = self.bytes.change(self.inputs, row, at.op).start;
-        let level = &mut self.ranks[rank];
-        if start > now {
-            // Halves of a pair start at once.
-            level.start = Waiting { at: start, by: level.start.by + by };
-            level.starting += 1;
-            level.next = level.next.min(start);
-            return;
+impl Senders {
+    fn compile(&mut self, inputs: &Inputs, rows: &Rows) {
+        let ranks = inputs.shape().ranks();
+        self.first.clear();
+        self.first.resize(ranks + 1, 0);
+        rows.pairs.iter().for_each(|(_, to)| self.first[to.index() + 1] += 1);
+        for rank in 0..ranks {
+            self.first[rank + 1] += self.first[rank];
         }
-        level.come_to(now);
-        level.total += by;
-        level.progress.starts += 1;
+        self.all.clear();
+        self.all.extend(rows.pairs.iter().map(|&(from, _)| from));
+        let mut by_receiver: Vec<_> = rows.pairs.iter().map(|&(from, to)| (to, from)).collect();
+        by_receiver.sort_unstable();
+        self.all.iter_mut().zip(by_receiver).for_each(|(slot, (_, from))| *slot = from);
     }
 
+    fn of(&self, rank: usize) -> &[Rank] {
+        &self.all[self.first[rank] as usize..self.first[rank + 1] as usize]
+    }
+}
+
+impl<C: TotalCurve> Keeping<'_, C> {
+    /// A rank's list is full: sums up what nothing can come before any more.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, rank: usize, now: u64) {
+        self.ranks[rank].put_end();
+        let mut settled = now;
+        if !self.by_clock {
+            // Nothing that a rank does or sends comes before the end of its last operation.
+            let ends = |rank: usize| self.ranks[rank].ends.at;
+            let senders = self.senders.of(rank).iter();
+            settled = senders.map(|sender| ends(sender.index())).fold(ends(rank), u64::min);
+        }
+        self.ranks[rank].sum_up(settled);
+    }
+}
+
+impl<C: TotalCurve> Observer<1> for Keeping<'_, C> {
     #[inline(always)]
-    fn ended(&mut self, rank: usize, at: Place, row: &Row, now: u64) {
-        let by = self.bytes.change(self.inputs, row, at.op).end;
+    fn ran(&mut self, rank: usize, at: Place, row: &Row, now: u64, [start]: [u64; 1], [end]: [u64; 1]) {
+        let change = self.bytes.change(self.inputs, row, at.op);
         let level = &mut self.ranks[rank];
-        level.come_to(now);
-        level.total += by;
-        level.progress.ends += 1;
+        level.told.starts += 1;
+        level.told.ends += 1;
+        let ends = level.ends;
+        let mut starts = Change::new(start, change.start, STARTS);
+        let mut then = Change::new(end, change.end, ENDS);
+        if start == ends.at {
+            starts = starts.and(ends);
+        } else if start < ends.at {
+            // The second half of a pair.
+            then = then.and(ends);
+        } else if !ends.is_nothing() {
+            level.changes.put(ends);
+        }
+        level.changes.put(starts);
+        level.ends = then;
+        if level.changes.is_full() {
+            self.make_room(rank, now);
+        }
     }
 
     #[inline(always)]
@@ -202,85 +227,71 @@ impl<C: TotalCurve> Observer<1> for Keeping<'_, C> {
         if bytes == 0 {
             return;
         }
-        let sender = &mut self.ranks[message.sender.index()];
-        sender.next = sender.next.min(end);
-        if sender.goes.at == u64::MAX {
-            sender.goes = Waiting { at: end, by: -bytes };
-        } else {
-            sender.wait_in_line(Waiting { at: end, by: -bytes });
+        let (sender, receiver) = (message.sender.index(), message.receiver.index());
+        let level = &mut self.ranks[sender];
+        level.changes.put(Change::new(end, -bytes, GOES));
+        if level.changes.is_full() {
+            self.make_room(sender, now);
         }
-        let receiver = &mut self.ranks[message.receiver.index()];
-        if start > now {
-            return receiver.wait_in_line(Waiting { at: start, by: bytes });
+        let level = &mut self.ranks[receiver];
+        level.told.received += bytes;
+        level.changes.put(Change::new(start, bytes, ARRIVES));
+        if level.changes.is_full() {
+            self.make_room(receiver, now);
         }
-        receiver.come_to(now);
-        receiver.total += bytes;
-        receiver.progress.received += bytes;
     }
 }
 
 impl<C: TotalCurve> RankLevel<C> {
-    /// Makes `now` the instant of the changes that follow, after all that wait for it or an earlier one.
-    #[inline]
-    fn come_to(&mut self, now: u64) {
-        if self.next <= now {
-            self.catch_up(now);
-        }
-        self.go_to(now);
-    }
-
-    #[inline]
-    fn go_to(&mut self, at: u64) {
-        if at != self.now {
-            self.finish_instant();
-            self.now = at;
+    /// The end of the last operation becomes one of the changes.
+    fn put_end(&mut self) {
+        if !self.ends.is_nothing() {
+            self.changes.put(self.ends);
+            self.ends = Change::nothing(self.ends.at);
         }
     }
 
-    /// What counts is the level after everything at an instant.
-    #[inline]
-    fn finish_instant(&mut self) {
-        if self.total > self.highest {
-            self.rise();
-        }
-        self.curve.step(Time::from_nanos(self.now), bytes(self.total));
-    }
-
-    /// No level was as high before. Rare, so kept out of the loop.
-    #[cold]
-    fn rise(&mut self) {
-        (self.highest, self.highest_at, self.at_highest) = (self.total, self.now, self.progress);
-    }
-
-    /// Makes the changes that wait for `now` or an earlier instant.
-    #[inline(never)]
-    fn catch_up(&mut self, now: u64) {
-        let mut line = self.line.front().map_or(u64::MAX, |waiting| waiting.at);
+    /// Makes all changes before `until`. All that is told is among the changes.
+    fn sum_up(&mut self, until: u64) {
         loop {
-            self.next = self.start.at.min(self.goes.at).min(line);
-            if self.next > now {
+            let count = self.changes.before(until);
+            let (mut total, mut risen) = (self.total, None);
+            for (place, (since, bytes)) in self.changes.first(count).enumerate() {
+                // What counts is the level after everything at an instant.
+                if total > self.top.level && since > 0 {
+                    self.top.rise(total, place, &mut risen);
+                }
+                total += bytes;
+            }
+            self.curve.extend(self.changes.first(count));
+            self.total = total;
+            if let Some(place) = risen {
+                let (at, to_come) = self.changes.progress_from(place);
+                (self.top.at, self.top.progress) = (at, self.told - to_come);
+            }
+            if !self.changes.drop_first(count) {
                 return;
             }
-            self.go_to(self.next);
-            if self.next == self.goes.at {
-                self.total += std::mem::take(&mut self.goes).by;
-            } else if self.next == self.start.at {
-                self.total += std::mem::take(&mut self.start).by;
-                self.progress.starts += std::mem::take(&mut self.starting);
-            } else {
-                let Waiting { by, .. } = self.line.pop_front().unwrap_or_default();
-                self.total += by;
-                self.progress.received += by.max(0);
-                line = self.line.front().map_or(u64::MAX, |waiting| waiting.at);
-            }
         }
     }
 
+    /// No change comes any more.
+    fn finish(&mut self) {
+        self.put_end();
+        self.sum_up(u64::MAX);
+        if self.total > self.top.level {
+            self.top = Top { level: self.total, at: self.changes.last_at(), progress: self.told };
+        }
+    }
+}
+
+impl Top {
+    /// No level was as high before as the one that ends at `place`. Rare, so kept out of the loop.
+    #[cold]
     #[inline(never)]
-    fn wait_in_line(&mut self, waiting: Waiting) {
-        self.next = self.next.min(waiting.at);
-        let place = self.line.iter().rposition(|other| other.at <= waiting.at).map_or(0, |before| before + 1);
-        self.line.insert(place, waiting);
+    const fn rise(&mut self, level: i64, place: usize, risen: &mut Option<usize>) {
+        self.level = level;
+        *risen = Some(place);
     }
 }
 

@@ -35,16 +35,12 @@ pub(crate) struct Flight {
     pub(crate) receiver: Rank,
 }
 
-/// Is told what happens in `N` replicas of a step; times are in ns. What is told at `now` happens then or later; the
-/// event engine tells in order of time.
+/// Is told what happens in `N` replicas of a step; times are in ns. The event engine tells in order of time, and what it
+/// tells at `now` happens then or later; the clock-free pass has no `now`.
 pub(crate) trait Observer<const N: usize> {
     /// An operation of a rank runs from `start` to `end`. A rank's operations come in order.
     #[inline(always)]
     fn ran(&mut self, _rank: usize, _at: Place, _row: &Row, _now: u64, _start: [u64; N], _end: [u64; N]) {}
-
-    /// It ends now. Told by the event engine only.
-    #[inline(always)]
-    fn ended(&mut self, _rank: usize, _at: Place, _row: &Row, _now: u64) {}
 
     /// A message travels from `start` to `end`.
     #[inline(always)]
@@ -86,12 +82,6 @@ impl<A: Observer<1>, B: Observer<1>> Observer<1> for (A, B) {
     fn ran(&mut self, rank: usize, at: Place, row: &Row, now: u64, start: [u64; 1], end: [u64; 1]) {
         self.0.ran(rank, at, row, now, start, end);
         self.1.ran(rank, at, row, now, start, end);
-    }
-
-    #[inline(always)]
-    fn ended(&mut self, rank: usize, at: Place, row: &Row, now: u64) {
-        self.0.ended(rank, at, row, now);
-        self.1.ended(rank, at, row, now);
     }
 
     #[inline(always)]

@@ -149,7 +149,6 @@ impl<L: Lengths<1>, O: Observer<1>> StepWorld<'_, L, O> {
         state.waits_for = IDLE;
         state.place += if partner.is_some() { 2 } else { 1 };
         for at in [Some(at), partner].into_iter().flatten() {
-            self.observer.ended(rank.index(), at, self.rows.of(at.op), now.as_nanos());
             self.deliver(now, rank, at);
         }
         self.awake.push(rank);
