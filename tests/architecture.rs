@@ -19,13 +19,14 @@ const PLAN: [(&str, &[&str]); 9] = [
 ];
 
 /// Dependencies that belong to one crate, and those that core crates never have.
-const OWNED: [(&str, &[&str]); 8] = [
+const OWNED: [(&str, &[&str]); 9] = [
     ("clap", &["cli"]),
     ("anyhow", &["cli"]),
     ("plotters", &["report"]),
     ("comfy-table", &["report"]),
     ("toml", &["scenario"]),
     ("annotate-snippets", &["scenario"]),
+    ("jiff", &["job"]),
     ("serde", &["report", "scenario"]),
     ("serde_json", &["report", "scenario", "cli"]),
 ];

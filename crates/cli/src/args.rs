@@ -185,7 +185,7 @@ pub(crate) struct Run {
     /// Write a trace in Chrome's format, for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
-    /// How often to run a step whose lengths scatter; as `[jitter]` says if left out
+    /// How often to run a step whose lengths scatter, or a job; as `[jitter]` and `[faults]` say if left out
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: Option<u32>,
     /// Print no table

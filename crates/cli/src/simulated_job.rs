@@ -19,22 +19,24 @@ pub(crate) struct SimulatedJob {
 }
 
 impl SimulatedJob {
-    /// Simulates the job of a scenario; `step` is the length of its step, if it has one.
+    /// Simulates the job of a scenario; `step` is the length of its step, if it has one. It is run as often as was
+    /// asked for on the command line, or as `[faults]` says.
     ///
     /// # Errors
     /// A job that never ends, or that needs a step that there is none of, at its place in the file.
-    pub(crate) fn new(scenario: &Scenario, step: Option<Duration>) -> Result<Self> {
+    pub(crate) fn new(scenario: &Scenario, step: Option<Duration>, asked_for: Option<u32>) -> Result<Self> {
         let job = scenario.job.as_ref();
         let job = job.with_context(|| format!("`{}` describes no job: it has no `[job]`", scenario.name))?;
         let refused = |error: JobError| scenario.refused_job(&error);
         let inputs = job.inputs(step).map_err(refused)?;
         let outcome = simulate(&inputs, 0, Detail::Full).map_err(refused)?;
-        let runs =
-            if job.runs > 1 { all_runs(&inputs, u64::from(job.runs)).map_err(refused)? } else { vec![] };
+        let count = asked_for.unwrap_or(job.runs);
+        let runs = if count > 1 { all_runs(&inputs, u64::from(count)).map_err(refused)? } else { vec![] };
         let target = JobTarget {
             step: job.step.or(step),
             steps: job.steps,
             tokens: job.tokens.zip(job.tokens_per_step),
+            start: job.start,
             set_aside: job.set_aside,
         };
         Ok(Self { name: scenario.name.clone(), inputs, target, outcome, runs })

@@ -28,7 +28,9 @@ pub(crate) fn step_runs(
     let jitter = match (jitter, asked_for) {
         (Some(jitter), _) => jitter,
         (None, None) => return Ok(None),
-        (None, Some(_)) => bail!("`--runs` needs a `[jitter]` that says how lengths scatter"),
+        // The runs may be meant for the job behind the step.
+        (None, Some(_)) if scenario.job.is_some() => return Ok(None),
+        (None, Some(_)) => bail!("`--runs` needs a `[jitter]` that says how lengths scatter, or a `[job]`"),
     };
     // A refusal is shown with its place in the file.
     plan_of(scenario, step)?;

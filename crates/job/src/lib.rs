@@ -40,6 +40,7 @@
 //!
 //! Deliberately absent: what a step consists of (`pipestep-step`), TOML, files, printing, threads.
 
+mod calendar;
 mod causes;
 mod check;
 pub mod closed_form;
@@ -61,6 +62,7 @@ mod target;
 mod warning;
 mod world;
 
+pub use calendar::{CalendarStart, NotADate};
 pub use causes::{FAILURE_PRESETS, FailurePreset, LLAMA3};
 pub use error::{InputError, JobError};
 pub use input::{Input, InputCache, InputRead, InputTotals, ReadFrom, Replay, Storage, WorkerStop};

@@ -24,7 +24,7 @@ pub use text::job_text;
 pub use timeline::job_timeline;
 
 use pipestep_engine::Duration;
-use pipestep_job::{JobInputs, JobOutcome, RunsSummary, TokenTarget};
+use pipestep_job::{CalendarStart, JobInputs, JobOutcome, RunsSummary, TokenTarget};
 
 /// One simulated job as a report sees it.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +50,8 @@ pub struct JobTarget {
     pub steps: Option<u64>,
     /// Tokens to train on, and tokens of a step.
     pub tokens: Option<(u64, u64)>,
+    /// When the job starts on the calendar.
+    pub start: Option<CalendarStart>,
     /// Time put aside for what is not simulated.
     pub set_aside: Duration,
 }
@@ -75,6 +77,13 @@ impl JobView<'_> {
     /// Whether every run did its work.
     fn finishes(&self) -> bool {
         self.outcome.finished && self.runs.iter().all(|run| run.finished)
+    }
+
+    /// The date at which a run of this wall time in ns is through with everything, time put aside included; `None`
+    /// without a start.
+    fn date_after(&self, wall_nanos: f64) -> Option<CalendarStart> {
+        let wall = Duration::from_nanos(wall_nanos.round() as u64);
+        self.target.start?.after(wall.plus(self.target.set_aside).ok()?)
     }
 
     /// Mean wall time and mean useful time in ns: of all runs, or of the one there is.

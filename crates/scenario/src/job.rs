@@ -2,7 +2,7 @@
 //! may take a simulation.
 
 use pipestep_engine::Duration;
-use pipestep_job::{InputError, JobError, JobInputs, Spread};
+use pipestep_job::{CalendarStart, InputError, JobError, JobInputs, Spread};
 
 use crate::diagnostic::Span;
 
@@ -17,6 +17,8 @@ pub struct JobScenario {
     pub tokens_per_step: Option<u64>,
     /// The length of a step that the file gives; with a `[pipeline]`, the simulated one counts.
     pub step: Option<Duration>,
+    /// When the job starts on the calendar, if the file says so.
+    pub start: Option<CalendarStart>,
     /// Time to add to the expected completion.
     pub set_aside: Duration,
     /// How often to run it; each run has its own number, `simulate(&inputs, run, ..)`.

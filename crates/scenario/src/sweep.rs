@@ -254,7 +254,7 @@ fn as_toml(item: &Item) -> String {
         Node::Integer(None) => i128::MAX.to_string(),
         Node::Float(text) => text.clone(),
         Node::Boolean(value) => value.to_string(),
-        Node::Moment => "1970-01-01".to_owned(),
+        Node::Moment(text) => text.clone(),
         Node::List(items) => format!("[{}]", items.iter().map(as_toml).collect::<Vec<_>>().join(", ")),
         Node::Table(table) => {
             let entry = |entry: &Entry| {

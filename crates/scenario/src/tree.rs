@@ -22,7 +22,8 @@ pub(crate) enum Node {
     /// A decimal as written, without underscores.
     Float(String),
     Boolean(bool),
-    Moment,
+    /// A date or time of day as written.
+    Moment(String),
     List(Vec<Item>),
     Table(Table),
 }
@@ -71,7 +72,7 @@ impl Item {
             Node::Integer(None) => "a number past 128 bits".to_owned(),
             Node::Float(text) => format!("the number `{text}`"),
             Node::Boolean(value) => format!("`{value}`"),
-            Node::Moment => "a date or time of day".to_owned(),
+            Node::Moment(text) => format!("the date or time of day `{text}`"),
             Node::List(items) => match items.len() {
                 0 => "an empty list".to_owned(),
                 1 => "a list of one value".to_owned(),
@@ -156,7 +157,7 @@ fn own_item(value: &DeValue<'_>, range: std::ops::Range<usize>, source: usize, o
         DeValue::Integer(number) => Node::Integer(i128::from_str_radix(number.as_str(), number.radix()).ok()),
         DeValue::Float(number) => Node::Float(number.as_str().to_owned()),
         DeValue::Boolean(value) => Node::Boolean(*value),
-        DeValue::Datetime(_) => Node::Moment,
+        DeValue::Datetime(moment) => Node::Moment(moment.to_string()),
         DeValue::Array(items) => Node::List(
             items.iter().map(|item| own_item(item.get_ref(), item.span(), source, offset)).collect(),
         ),

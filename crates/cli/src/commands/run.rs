@@ -3,7 +3,7 @@
 mod artefact;
 mod report;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use pipestep_engine::Time;
 use pipestep_report::{StepRuns, job_text, rl_text, run_text, step_runs_text};
 use pipestep_scenario::{Jitter, Scenario};
@@ -20,7 +20,7 @@ use report::Report;
 /// Loads, simulates, reports.
 pub(crate) fn run(typed: &args::Run) -> Result<Ending> {
     let scenario = load::scenario(&typed.scenario, &[])?;
-    let wanted = wanted(typed, |part| has(&scenario, part));
+    let wanted = wanted(typed, |part| has(&scenario, part, typed.runs));
     output::check(wanted.iter().map(|(_, target)| target))?;
 
     let simulated = Everything::new(&scenario, keep(&wanted, &scenario)?, typed.runs)?;
@@ -67,11 +67,12 @@ impl Everything {
     fn new(scenario: &Scenario, (keep_step, keep_rl): (Keep, Keep), runs: Option<u32>) -> Result<Self> {
         let step = scenario.step.as_ref().map(|_| Simulated::new(scenario, keep_step)).transpose()?;
         let step_runs = match &step {
+            None if runs.is_some() && scenario.job.is_none() => bail!("`--runs` is for a step or a job"),
             None => None,
             Some(step) => step_runs(scenario, step, runs)?,
         };
         let length = step.as_ref().map(|step| step.view().summary.makespan.since(Time::ZERO));
-        let job = scenario.job.as_ref().map(|_| SimulatedJob::new(scenario, length)).transpose()?;
+        let job = scenario.job.as_ref().map(|_| SimulatedJob::new(scenario, length, runs)).transpose()?;
         let rl = scenario.rl.as_ref().map(|_| SimulatedRl::new(scenario, length, keep_rl)).transpose()?;
         Ok(Self { step, step_runs, job, rl })
     }
@@ -94,8 +95,8 @@ impl Everything {
     }
 }
 
-/// Whether a scenario has a part.
-fn has(scenario: &Scenario, part: Part) -> bool {
+/// Whether a scenario has a part, its job being run as often as was asked for.
+fn has(scenario: &Scenario, part: Part, runs: Option<u32>) -> bool {
     match part {
         Part::Any => true,
         Part::Step => scenario.step.is_some(),
@@ -104,7 +105,7 @@ fn has(scenario: &Scenario, part: Part) -> bool {
             jitter.is_some_and(Jitter::scatters)
         }
         Part::Job => scenario.job.is_some(),
-        Part::Runs => scenario.job.as_ref().is_some_and(|job| job.runs > 1),
+        Part::Runs => scenario.job.as_ref().is_some_and(|job| runs.unwrap_or(job.runs) > 1),
         Part::Rl => scenario.rl.is_some(),
     }
 }

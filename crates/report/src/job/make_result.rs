@@ -95,8 +95,8 @@ fn causes(outcome: &JobOutcome) -> Vec<CauseResult> {
 
 fn target(view: &JobView) -> Option<TargetResult> {
     let target = view.target;
-    let counted = target.steps.is_some() || target.set_aside > Duration::ZERO;
-    if !counted || !view.finishes() {
+    let matters = target.steps.is_some() || target.set_aside > Duration::ZERO || target.start.is_some();
+    if !matters || !view.finishes() {
         return None;
     }
     let (elapsed, useful) = view.mean_times();
@@ -108,7 +108,16 @@ fn target(view: &JobView) -> Option<TargetResult> {
         useful_days: useful / 86_400e9,
         loss_over_useful: if useful > 0.0 { elapsed / useful - 1.0 } else { 0.0 },
         expected_days: days(Duration::from_nanos(elapsed.round() as u64), target.set_aside),
+        start_date: target.start.map(|start| start.to_string()),
+        expected_date: view.date_after(elapsed).map(|date| date.to_string()),
+        date_percentiles: date_percentiles(view),
     })
+}
+
+fn date_percentiles(view: &JobView) -> BTreeMap<String, String> {
+    let Some(summary) = view.summary() else { return BTreeMap::new() };
+    let walls = PERCENTILES.iter().zip(summary.elapsed.percentiles);
+    walls.filter_map(|(p, wall)| Some((format!("p{p}"), view.date_after(wall)?.to_string()))).collect()
 }
 
 fn percentiles(estimate: &Estimate) -> BTreeMap<String, f64> {

@@ -229,6 +229,15 @@ pub struct TargetResult {
     pub loss_over_useful: f64,
     /// Days to the end, what is put aside included, by the mean of the runs.
     pub expected_days: f64,
+    /// When the job starts: a date and time of day in ISO 8601.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_date: Option<String>,
+    /// The date after `expected_days`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_date: Option<String>,
+    /// The date at each percentile of the runs: `p1` to `p99`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub date_percentiles: BTreeMap<String, String>,
 }
 
 /// A number from a formula.

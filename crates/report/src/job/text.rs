@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use pipestep_engine::{Bytes, Duration};
 use pipestep_job::{
-    Backlog, Checkpoint, InputTotals, Mode, Place, Reference, ReferenceUnit, RunsSummary, SaveTotals,
+    Backlog, CalendarStart, Checkpoint, InputTotals, Mode, Place, Reference, ReferenceUnit, RunsSummary, SaveTotals,
     StragglerTotals, Trigger, Warning, Write, days,
 };
 
@@ -66,6 +66,7 @@ fn summary_lines(view: &JobView, summary: Option<&RunsSummary>) -> Vec<(&'static
     let outcome = view.outcome;
     let mut found = vec![("goodput", goodput(view, summary))];
     found.extend(completion(view).map(|line| ("completion", line)));
+    found.extend(calendar(view, summary).map(|line| ("calendar", line)));
     if let Some(checkpoint) = &view.inputs.checkpoint {
         found.push(("checkpoints", how_it_saves(checkpoint)));
     }
@@ -100,7 +101,8 @@ fn completion(view: &JobView) -> Option<String> {
     const DAY: f64 = 86_400e9;
     let (elapsed, useful) = view.mean_times();
     let set_aside = view.target.set_aside;
-    let matters = set_aside > Duration::ZERO || (view.target.steps.is_some() && elapsed > DAY / 2.0);
+    let is_long = view.target.steps.is_some() && elapsed > DAY / 2.0;
+    let matters = set_aside > Duration::ZERO || view.target.start.is_some() || is_long;
     if !matters || !view.finishes() || useful <= 0.0 {
         return None;
     }
@@ -111,6 +113,19 @@ fn completion(view: &JobView) -> Option<String> {
         useful / DAY,
         share_of_wall(elapsed / useful - 1.0)
     ))
+}
+
+/// The date at which the work is done, and how sure that is.
+fn calendar(view: &JobView, summary: Option<&RunsSummary>) -> Option<String> {
+    if !view.finishes() {
+        return None;
+    }
+    let date = |wall: f64| view.date_after(wall).map(CalendarStart::short);
+    let line =
+        format!("from {} to {}", view.target.start?.short(), date(view.mean_times().0)?);
+    let Some(summary) = summary else { return Some(line) };
+    let [_, p5, _, p50, _, p95, _] = summary.elapsed.percentiles;
+    Some(format!("{line} on average; p5 {}, median {}, p95 {}", date(p5)?, date(p50)?, date(p95)?))
 }
 
 /// How the job saves, in words.
@@ -342,6 +357,27 @@ mod tests {
         {
             assert!(text.contains(needle), "{needle}: {text}");
         }
+    }
+
+    #[test]
+    fn with_a_start_the_end_is_a_date() {
+        let mut sample = JobSample::weeks(8);
+        assert!(!text(&sample).contains("calendar"));
+        sample.target.start = Some(CalendarStart::parse("2026-03-01").expect("a date"));
+        sample.target.set_aside = seconds(5 * 86_400);
+        let text = text(&sample).split_whitespace().collect::<Vec<_>>().join(" ");
+        // Thirty days of work, five set aside, and five of losses.
+        for needle in ["calendar from 2026-03-01 00:00 to 2026-04-10", "p5 2026-04-09", "p95 2026-04-10"] {
+            assert!(text.contains(needle), "{needle}: {text}");
+        }
+        let target = crate::JobResult::new(&sample.view()).target.expect("it has a start");
+        let date = target.expected_date.expect("it has a start");
+        let days = CalendarStart::parse("2026-03-01").ok();
+        let want = days.and_then(|start| {
+            start.after(Duration::from_nanos((target.expected_days * 86_400e9).round() as u64))
+        });
+        assert_eq!(Some(date), want.map(|date| date.to_string()));
+        assert_eq!(target.date_percentiles.len(), 7);
     }
 
     #[test]

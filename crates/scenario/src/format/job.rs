@@ -1,6 +1,7 @@
 //! The tables of a job as they are written: `[job]`, `[checkpoint]`, `[storage]`, `[faults]`.
 
 use pipestep_engine::{Bytes, Duration, Rate};
+use pipestep_job::CalendarStart;
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::chance::{Chance, Drawn, Family};
@@ -41,6 +42,9 @@ table! {
         step: Duration = r#""52.8 s""#,
         /// The wall time at which the run stops, whatever is done by then.
         horizon: Duration = r#""600 s""#,
+        /// When the job starts, so that its end is a date too: a date, with or without a time of day and an offset
+        /// from UTC.
+        start: CalendarStart = r#""2026-03-01""#,
         /// Time put aside for what is not simulated; added to the expected completion; none if left out.
         set_aside: Duration = r#""5 d""#,
     }
@@ -258,6 +262,25 @@ pub(crate) enum BufferPlace {
 
 impl Words for BufferPlace {
     const WORDS: &'static [(&'static str, Self)] = &[("host", Self::Host), ("device", Self::Device)];
+}
+
+/// A date, as a string or as TOML's own.
+impl FromItem for CalendarStart {
+    fn from_item(item: &Item, place: &Place<'_>, problems: &mut Problems) -> Option<Self> {
+        let parsed = match &item.node {
+            Node::Text(text) | Node::Moment(text) => Self::parse(text).ok(),
+            _ => None,
+        };
+        if parsed.is_none() {
+            problems.push(place.wrong(item, "a date such as `2026-03-01` or `2026-03-01T09:30+01:00`"));
+        }
+        parsed
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        let date = r"^\s*\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})?)?\s*$";
+        json_schema!({ "type": "string", "pattern": date })
+    }
 }
 
 /// A storage of the presets.

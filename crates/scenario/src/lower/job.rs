@@ -61,6 +61,7 @@ pub(crate) fn lower_job(
         tokens: work.tokens,
         tokens_per_step: work.tokens_per_step,
         step: job.step.get().copied(),
+        start: if job.start.is_broken() { return Err(Broken) } else { job.start.get().copied() },
         set_aside: job.set_aside.or(Duration::ZERO).ok_or(Broken)?,
         runs,
         base,

@@ -114,6 +114,22 @@ fn what_is_left_out_of_a_job_has_its_default() {
     assert_eq!((job.runs, job.set_aside, job.steps), (1, Duration::ZERO, None));
 }
 
+#[test]
+fn a_start_is_a_date_as_a_string_or_as_tomls_own() {
+    let text = "[job]\nwork = \"10 s\"";
+    let start = |value: &str| job(text, &[&format!("job.start={value}")]).start.expect("it was given").to_string();
+    assert_eq!(job(text, &[]).start, None);
+    assert_eq!(start("2026-03-01"), "2026-03-01T00:00:00");
+    assert_eq!(start("\"2026-03-01\""), "2026-03-01T00:00:00");
+    assert_eq!(start("2026-03-01T09:30:00-05:00"), "2026-03-01T09:30:00-05:00");
+    assert_eq!(start("\"2026-03-01 09:30Z\""), "2026-03-01T09:30:00Z");
+    for wrong in ["\"next week\"", "09:30:00", "2026", "\"2026-02-30\""] {
+        let set = pipestep_scenario::Override::set(&format!("job.start={wrong}"));
+        let problems = parse(text, "test.toml", &[set]).expect_err("no date").to_string();
+        assert!(problems.contains("`job.start`: expected a date"), "{problems}");
+    }
+}
+
 /// 112 GB at 7 GB/s every 20 s, and a failure at 50 s: back to 20 s, 30 s on the clock, 29 s of work.
 #[test]
 fn a_scenario_of_the_textbook_has_its_result() {
