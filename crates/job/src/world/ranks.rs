@@ -352,7 +352,8 @@ impl<'a> RankState<'a> {
         let noticed = self.slow.iter().filter(|rank| rank.noticed).count() as u32;
         let most = self.working() - 1;
         let slow_out = noticed.min(most);
-        let healthy_out = healthy.min(most - slow_out);
+        // One of them may have become slow since the step was drawn.
+        let healthy_out = healthy.min(most - slow_out).min(self.healthy());
         for _ in 0..slow_out {
             if let Some(place) = self.slow.iter().position(|rank| rank.noticed) {
                 self.slow.remove(place);

@@ -280,6 +280,20 @@ fn responses_that_cannot_be_are_refused_and_endless_ones_found() {
     assert!(matches!(error, JobError::NoProgress { .. }), "{error}");
 }
 
+#[test]
+fn ranks_taken_for_slow_that_become_slow_meanwhile_are_taken_out_once() {
+    // All three are suspect in every step, and two of them become slow during the first.
+    let mut three = ranks(3, STEP, 0.0, Jitter::TwoPoint { factor: 2.0, probability: 1.0 });
+    three.detection = Some(SlowDetection { threshold: 0.5, window: 1 });
+    three.response = Response::Redistribute { pause: Duration::ZERO };
+    let instants = [seconds(5.0), seconds(6.0)].map(|at| Time::from_nanos(at.as_nanos()));
+    three.slow = Some(SlowRanks { at: instants.to_vec(), ..slow_from_the_start(3.0) });
+    let outcome = simulate(&job(three, 5), 0, Detail::Full).unwrap();
+    adds_up(&outcome);
+    // One is left in the end, whatever becomes of it.
+    assert_eq!(outcome.stragglers.unwrap().taken_out, 2);
+}
+
 fn any_ranks() -> impl Strategy<Value = Ranks> {
     let sizes = (2_u32..9, 5_u64..400, 0_u64..5);
     let slow =
