@@ -101,7 +101,9 @@ mod tests {
 
     #[test]
     fn what_is_no_date_is_refused() {
-        for text in ["", "tomorrow", "2026-02-30", "2026-03-01T25:00", "09:30", "2026-03-01T09:30[Europe/Paris]"] {
+        for text in
+            ["", "tomorrow", "2026-02-30", "2026-03-01T25:00", "09:30", "2026-03-01T09:30[Europe/Paris]"]
+        {
             assert_eq!(CalendarStart::parse(text), Err(NotADate), "{text}");
         }
         let late = CalendarStart::parse("9999-12-31").unwrap();

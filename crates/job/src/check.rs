@@ -3,7 +3,9 @@
 use pipestep_engine::Duration;
 
 use crate::input::{Input, ReadFrom};
-use crate::inputs::{Checkpoint, FaultSource, Faults, JobInputs, Mode, NearTier, Recovery, Write};
+use crate::inputs::{
+    Checkpoint, FaultSource, Faults, JobInputs, Mode, NearTier, Recovery, Spares, WhenOut, Write,
+};
 use crate::spread::Zero;
 use crate::stragglers::{Jitter, Ranks, Response, SlowDetection, SlowRanks, Stragglers};
 use crate::{InputError, Ratio};
@@ -114,9 +116,28 @@ impl Faults {
         self.downtime.check("faults.downtime", Zero::Allowed)?;
         check_recovery(self.recovery, "faults.recovery", checkpoint)?;
         if let Some(spares) = self.spares {
-            spares.repair.check("faults.spares.repair", Zero::Allowed)?;
+            spares.check()?;
         }
         self.sources.iter().try_for_each(FaultSource::check)
+    }
+}
+
+impl Spares {
+    fn check(&self) -> Result<(), InputError> {
+        self.repair.check("faults.spares.repair", Zero::Allowed)?;
+        let WhenOut::Shrink(shrink) = self.when_out else { return Ok(()) };
+        let counts = [
+            (shrink.replicas, "faults.spares.replicas"),
+            (shrink.least, "faults.spares.min_replicas"),
+            (shrink.machines, "faults.spares.machines_per_replica"),
+        ];
+        if let Some((_, what)) = counts.into_iter().find(|&(count, _)| count == 0) {
+            return Err(InputError::Zero { what });
+        }
+        if shrink.least > shrink.replicas {
+            return Err(InputError::FewReplicas { least: shrink.least, replicas: shrink.replicas });
+        }
+        Ok(())
     }
 }
 

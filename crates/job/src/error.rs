@@ -87,6 +87,17 @@ pub enum InputError {
         /// How many there are.
         present: u64,
     },
+    /// More replicas needed than there are.
+    #[error(
+        "`faults.spares.min_replicas` is {least} of {replicas} replicas, expected at most {replicas}: the fewest to go \
+         on with"
+    )]
+    FewReplicas {
+        /// The fewest to go on with.
+        least: u32,
+        /// How many there are.
+        replicas: u32,
+    },
     /// Something that needs the shared storage, and there is none.
     #[error("`{what}` goes to a shared storage that is not described: give `[storage]`")]
     NoStorage {

@@ -211,9 +211,37 @@ pub struct Cause {
 pub struct Spares {
     /// How many there are.
     pub count: u32,
-    /// How long a failed machine is away before it is a spare itself. With no spare left the job waits for
-    /// the first of them to come back.
+    /// How long a failed machine is away before it is a spare itself.
     pub repair: Spread,
+    /// What the job does with no spare left.
+    pub when_out: WhenOut,
+}
+
+/// What a job does when a machine is lost and there is no spare for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenOut {
+    /// It waits for the first machine to come back from repair.
+    Wait,
+    /// It goes on with fewer data-parallel replicas, until repair gives them back.
+    Shrink(Shrink),
+}
+
+/// A job that can go on with fewer data-parallel replicas than it has.
+///
+/// A machine that is missing stops a replica, whose other machines stand in for the next ones to be lost. What
+/// is left of R replicas works on its own part of every step, so that useful work is done at (R − missing) / R
+/// of the speed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shrink {
+    /// The replicas of the whole job.
+    pub replicas: u32,
+    /// With fewer than these the job waits for machines to come back.
+    pub least: u32,
+    /// Machines of a replica.
+    pub machines: u32,
+    /// How long training pauses to take replicas back. Going down to fewer takes no longer than the restart
+    /// after the failure.
+    pub regroup: Duration,
 }
 
 impl JobInputs {

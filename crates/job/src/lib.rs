@@ -67,13 +67,13 @@ pub use causes::{FAILURE_PRESETS, FailurePreset, LLAMA3};
 pub use error::{InputError, JobError};
 pub use input::{Input, InputCache, InputRead, InputTotals, ReadFrom, Replay, Storage, WorkerStop};
 pub use inputs::{
-    Backlog, Cause, Checkpoint, FaultSource, Faults, JobInputs, Mode, NearTier, Recovery, Requests, Spares,
-    Trigger, Write,
+    Backlog, Cause, Checkpoint, FaultSource, Faults, JobInputs, Mode, NearTier, Recovery, Requests, Shrink,
+    Spares, Trigger, WhenOut, Write,
 };
 pub use optimum::{SimulatedCost, best_interval};
 pub use outcome::{
     Activity, CauseTotal, CheckpointRecord, CheckpointState, Detail, FailureOrigin, FailureRecord,
-    JobOutcome, Losses, Newest, Place, SaveTotals, Span, StragglerTotals,
+    JobOutcome, Losses, Newest, Place, ReplicaTotals, Replicas, SaveTotals, Span, StragglerTotals,
 };
 pub use ratio::Ratio;
 pub use references::{Reference, ReferenceUnit};

@@ -28,6 +28,8 @@ pub struct JobOutcome {
     pub causes: Vec<CauseTotal>,
     /// What jittered and slow ranks came to; `None` without them.
     pub stragglers: Option<StragglerTotals>,
+    /// How the job got by with fewer data-parallel replicas; `None` unless it can.
+    pub replicas: Option<ReplicaTotals>,
     /// What the input came to; `None` if it is always there.
     pub input: Option<InputTotals>,
     /// What the user should know.
@@ -43,6 +45,8 @@ pub struct JobOutcome {
     /// From when on which capture was the newest to go back to; empty for [`Detail::Summary`]. The age of
     /// the newest usable checkpoint at an instant is the time since that capture.
     pub newest_curve: Vec<Newest>,
+    /// From when on training went on with how many replicas, where that changed; empty for [`Detail::Summary`].
+    pub replica_curve: Vec<Replicas>,
 }
 
 /// How much of a run is kept.
@@ -69,6 +73,8 @@ pub struct Losses {
     pub spare_wait: Duration,
     /// Reading the checkpoint and restarting.
     pub recovery: Duration,
+    /// What training with fewer replicas took longer, and pauses to take them back.
+    pub fewer_replicas: Duration,
     /// Work done and thrown away: gradients that no step waited for.
     pub dropped: Duration,
     /// What stragglers added to useful work and to redo, and pauses to spread their work, in nanoseconds. It
@@ -130,6 +136,28 @@ pub struct StragglerTotals {
     pub lateness: u64,
     /// By how many steps the latest was late.
     pub lateness_max: u32,
+}
+
+/// Totals of a job that can go on with fewer replicas.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReplicaTotals {
+    /// The replicas of the whole job.
+    pub all: u32,
+    /// How often a failure left fewer than before.
+    pub shrunk: u64,
+    /// The fewest that trained.
+    pub fewest: u32,
+    /// Wall time in training with fewer than all.
+    pub short: Duration,
+}
+
+/// From an instant on, the number of replicas that train.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replicas {
+    /// From when on.
+    pub at: Time,
+    /// How many.
+    pub count: u32,
 }
 
 /// How often a cause struck.
@@ -248,6 +276,8 @@ pub enum Activity {
     Recovering,
     /// Spreading the work of slow ranks over the others.
     Rebalancing,
+    /// Taking replicas back whose machines have been repaired.
+    Regrouping,
     /// Waiting for input.
     InputWait,
 }
@@ -275,7 +305,7 @@ impl JobOutcome {
 
 impl Losses {
     /// Every cause with its name in the JSON result and its nanoseconds, in a fixed order.
-    pub const fn by_cause(&self) -> [(&'static str, i64); 9] {
+    pub const fn by_cause(&self) -> [(&'static str, i64); 10] {
         [
             ("save_stall", self.save_stall.as_nanos() as i64),
             ("redo", self.redo.as_nanos() as i64),
@@ -283,6 +313,7 @@ impl Losses {
             ("downtime", self.downtime.as_nanos() as i64),
             ("spare_wait", self.spare_wait.as_nanos() as i64),
             ("recovery", self.recovery.as_nanos() as i64),
+            ("fewer_replicas", self.fewer_replicas.as_nanos() as i64),
             ("straggler", self.straggler_nanos),
             ("dropped", self.dropped.as_nanos() as i64),
             ("input_wait", self.input_wait.as_nanos() as i64),

@@ -70,6 +70,12 @@ pub(crate) struct Progress {
     waste: u128,
     /// Work thrown away.
     wasted: u128,
+    /// Replicas that are missing, of so many.
+    missing: (u32, u32),
+    /// Wall time in training times the replicas that were missing.
+    absent: u128,
+    /// Wall time in training with some of them missing.
+    short: u64,
     /// Wall time in training.
     training: u64,
     /// Until when training has been counted; `None` while it stands still.
@@ -88,6 +94,9 @@ impl Progress {
             speed: units.speed(Ratio::ONE),
             waste: 0,
             wasted: 0,
+            missing: (0, 1),
+            absent: 0,
+            short: 0,
             training: 0,
             since: None,
         }
@@ -100,6 +109,9 @@ impl Progress {
         self.since = Some(now);
         self.training += elapsed;
         self.wasted += u128::from(elapsed) * self.waste;
+        let (missing, _) = self.missing;
+        self.absent += u128::from(elapsed) * u128::from(missing);
+        self.short += if missing > 0 { elapsed } else { 0 };
         self.snap((self.position + u128::from(elapsed) * self.speed).min(self.end));
     }
 
@@ -122,6 +134,12 @@ impl Progress {
     /// From now on work takes `factor` times as long.
     pub(crate) fn set_factor(&mut self, factor: Ratio) {
         self.speed = self.units.speed(factor);
+    }
+
+    /// From now on so many replicas of `of` are missing. The speed is not changed by this, but what of it is lost
+    /// to them is counted.
+    pub(crate) fn set_missing(&mut self, missing: u32, of: u32) {
+        self.missing = (missing, of.max(1));
     }
 
     /// From now on so many units are done in a nanosecond, and so many thrown away.
@@ -158,11 +176,16 @@ impl Progress {
         let useful = self.units.nanos(self.furthest);
         let redo = self.units.nanos(self.redone);
         let dropped = self.units.nanos(self.wasted);
-        let work = useful.as_nanos() + redo.as_nanos() + dropped.as_nanos();
+        let of = u128::from(self.missing.1);
+        let fewer_replicas = Duration::from_nanos(((self.absent + of / 2) / of) as u64);
+        let parts = [useful, redo, dropped, fewer_replicas];
+        let work: u64 = parts.iter().map(|part| part.as_nanos()).sum();
         Totals {
             useful,
             redo,
             dropped,
+            fewer_replicas,
+            short: Duration::from_nanos(self.short),
             straggler_nanos: (i128::from(self.training) - i128::from(work)) as i64,
         }
     }
@@ -175,6 +198,10 @@ pub(crate) struct Totals {
     pub(crate) redo: Duration,
     /// Work thrown away.
     pub(crate) dropped: Duration,
+    /// What replicas that were missing would have done.
+    pub(crate) fewer_replicas: Duration,
+    /// Wall time in training with some of them missing.
+    pub(crate) short: Duration,
     /// What stragglers added; negative where jitter made steps shorter than they are without it.
     pub(crate) straggler_nanos: i64,
 }
@@ -204,6 +231,8 @@ mod tests {
                 useful: Duration::from_nanos(100),
                 redo: Duration::ZERO,
                 dropped: Duration::ZERO,
+                fewer_replicas: Duration::ZERO,
+                short: Duration::ZERO,
                 straggler_nanos: 25
             }
         );

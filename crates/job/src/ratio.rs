@@ -45,6 +45,12 @@ impl Ratio {
         self.denominator
     }
 
+    /// Their product; `None` past 64 bits.
+    pub(crate) fn times(self, other: Self) -> Option<Self> {
+        let numerator = self.numerator.checked_mul(other.numerator)?;
+        Self::new(numerator, self.denominator.checked_mul(other.denominator)?)
+    }
+
     /// The ratio as a float, for reports.
     pub fn as_f64(self) -> f64 {
         self.numerator as f64 / self.denominator as f64

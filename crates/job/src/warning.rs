@@ -57,6 +57,7 @@ impl fmt::Display for Warning {
                 write!(f, "no checkpoint was captured: a failure would lose all of {useful}")
             }
             Self::Unfinished { left } => write!(f, "{left} of the work were left at the horizon"),
+            Self::SparesRanOut { times: 1 } => write!(f, "the spares ran out once"),
             Self::SparesRanOut { times } => write!(f, "the spares ran out {times} times"),
         }
     }

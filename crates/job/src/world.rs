@@ -13,6 +13,7 @@ mod rollback;
 mod saver;
 mod saving;
 mod slow;
+mod spares;
 mod stepping;
 mod storage;
 mod writer;
@@ -22,7 +23,8 @@ use pipestep_engine::{Duration, EventId, EventQueue, Interval, MovingQueue, Stre
 use crate::inputs::JobInputs;
 use crate::outcome::{Activity, Detail, JobOutcome, Losses, Span};
 use crate::progress::{Progress, Units};
-use crate::{JobError, Warning};
+use crate::stragglers::Stragglers;
+use crate::{InputError, JobError, Ratio, Warning};
 use faults::{FaultState, Strike};
 use feeding::FeedState;
 use ranks::RankState;
@@ -65,6 +67,8 @@ pub(crate) enum Event {
     SlowRank { fixed: bool },
     /// A slow rank is fast again.
     Heal(u64),
+    /// A machine is back from repair that the job lacks.
+    MachineBack,
     /// The phase that the job is in is over.
     PhaseEnd,
     /// The clock asks for a checkpoint.
@@ -197,6 +201,9 @@ impl<'a> JobWorld<'a> {
     }
 
     fn train(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
+        if self.must_regroup() {
+            return self.regroup(now, queue);
+        }
         if !self.take_input(now, queue)? {
             self.enter(now, Activity::InputWait, queue);
             return Ok(());
@@ -251,6 +258,7 @@ impl<'a> JobWorld<'a> {
             Activity::Down => Some(&mut self.lost.downtime),
             Activity::SpareWait => Some(&mut self.lost.spare_wait),
             Activity::Recovering => Some(&mut self.lost.recovery),
+            Activity::Regrouping => Some(&mut self.lost.fewer_replicas),
             Activity::InputWait => Some(&mut self.lost.input_wait),
         };
         if let Some(account) = account {
@@ -275,6 +283,7 @@ impl<'a> JobWorld<'a> {
             Activity::SpareWait => self.recover(now, queue),
             Activity::Recovering => self.resume(now, queue),
             Activity::Rebalancing => self.train_or_wait(now, queue),
+            Activity::Regrouping => self.end_regroup(now, queue),
             Activity::Training | Activity::Waiting | Activity::InputWait => Ok(()),
         }
     }
@@ -308,14 +317,20 @@ impl<'a> JobWorld<'a> {
         Ok(())
     }
 
-    fn outcome(self) -> Result<JobOutcome, JobError> {
+    fn outcome(mut self) -> Result<JobOutcome, JobError> {
         let Some(end) = self.ended else {
             return Err(JobError::NoInput { at: self.since });
         };
-        let totals = self.progress.totals();
+        let mut totals = self.progress.totals();
+        if self.inputs.stragglers == Stragglers::default() && totals.fewer_replicas > Duration::ZERO {
+            // A nanosecond of rounding is no straggler.
+            let nanos = totals.fewer_replicas.as_nanos().saturating_add_signed(totals.straggler_nanos);
+            (totals.fewer_replicas, totals.straggler_nanos) = (Duration::from_nanos(nanos), 0);
+        }
         let lost = Losses {
             redo: totals.redo,
             dropped: totals.dropped,
+            fewer_replicas: self.lost.fewer_replicas.plus(totals.fewer_replicas)?,
             straggler_nanos: self.lost.straggler_nanos + totals.straggler_nanos,
             ..self.lost
         };
@@ -326,7 +341,10 @@ impl<'a> JobWorld<'a> {
             warnings.push(Warning::Unfinished { left: Duration::from_nanos(left) });
         }
         let (failures_counted, failures_ignored) = (self.faults.counted, self.faults.ignored);
-        let (causes, failures) = self.faults.finish(&mut warnings);
+        let spares = self.faults.spares.take();
+        let (causes, failures) = self.faults.finish(spares.as_ref(), &mut warnings);
+        let (replicas, replica_curve) =
+            spares.map_or_else(|| (None, Vec::new()), |spares| spares.finish(totals.short));
         let saved = self.saver.map(|saver| saver.finish(totals.useful, &mut warnings)).transpose()?;
         let (saves, checkpoints, backlog_curve, newest_curve) = saved.map_or_else(
             || (None, Vec::new(), Vec::new(), Vec::new()),
@@ -343,6 +361,7 @@ impl<'a> JobWorld<'a> {
             failures_ignored,
             causes,
             stragglers: self.stepping.map(|stepping| stepping.state.totals),
+            replicas,
             input: self.feed.map(|feed| feed.totals),
             warnings,
             checkpoints,
@@ -350,6 +369,7 @@ impl<'a> JobWorld<'a> {
             timeline: self.timeline,
             backlog_curve,
             newest_curve,
+            replica_curve,
         })
     }
 }
@@ -358,10 +378,17 @@ impl<'a> JobWorld<'a> {
 /// of a millionth where the lengths of steps are drawn.
 fn units_for(inputs: &JobInputs) -> Result<Units, JobError> {
     const DRAWN: u64 = 1_000_000_000_000;
-    let windows = inputs.stragglers.windows.iter().map(|window| window.factor);
+    // With replicas missing work takes their number over a smaller one times as long, whatever that is.
+    let replicas = inputs.shrink_to().map_or(1, |shrink| shrink.replicas.into());
+    let all = Ratio::new(replicas, 1).unwrap_or(Ratio::ONE);
+    let mut windows = Vec::with_capacity(inputs.stragglers.windows.len() + 1);
+    for window in &inputs.stragglers.windows {
+        windows.push(window.factor.times(all).ok_or(InputError::FactorsTooFine)?);
+    }
+    windows.push(all);
     let ranks = inputs.stragglers.ranks.as_ref();
     if ranks.is_none() && inputs.input.is_none() {
-        return Ok(Units::for_factors(windows, 1)?);
+        return Ok(Units::for_factors(windows.into_iter(), 1)?);
     }
     let slow = ranks.and_then(|ranks| ranks.slow.as_ref()).map(|slow| slow.factor).into_iter();
     Ok(Units::for_factors(slow, DRAWN).or_else(|_| Units::for_factors(std::iter::empty(), DRAWN))?)
@@ -386,6 +413,7 @@ impl World<Queue> for JobWorld<'_> {
             Event::StepEnd => self.end_step(now, queue),
             Event::SlowRank { fixed } => self.slow_rank(now, fixed, queue),
             Event::Heal(id) => self.heal_rank(now, id, queue),
+            Event::MachineBack => self.machine_back(now, queue),
             Event::StorageEnd => self.storage_end(now, queue),
             Event::Delivery(delivery) => self.deliver(now, delivery, queue),
             Event::WorkersGoOn => self.start_workers(now, queue),

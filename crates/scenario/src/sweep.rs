@@ -252,9 +252,8 @@ fn as_toml(item: &Item) -> String {
         Node::Integer(Some(number)) => number.to_string(),
         // Past 128 bits: still past 64 bits, and refused as such.
         Node::Integer(None) => i128::MAX.to_string(),
-        Node::Float(text) => text.clone(),
+        Node::Float(text) | Node::Moment(text) => text.clone(),
         Node::Boolean(value) => value.to_string(),
-        Node::Moment(text) => text.clone(),
         Node::List(items) => format!("[{}]", items.iter().map(as_toml).collect::<Vec<_>>().join(", ")),
         Node::Table(table) => {
             let entry = |entry: &Entry| {

@@ -105,6 +105,7 @@ fn kind(value: &Value) -> String {
         Some("object") => "table".to_owned(),
         _ => match value["pattern"].as_str() {
             None => "text".to_owned(),
+            Some(pattern) if pattern.contains(r"\d{4}") => "date".to_owned(),
             Some(pattern) if pattern.contains("/s") => "rate".to_owned(),
             Some(pattern) if pattern.contains("ms") => "time".to_owned(),
             Some(pattern) if pattern.contains('B') => "bytes".to_owned(),

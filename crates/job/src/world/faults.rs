@@ -1,9 +1,6 @@
 //! What breaks, and how the job comes back: failure sources, causes, spares, and the way from a failure to
 //! training.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use pipestep_engine::{Bytes, Duration, EventQueue, Rate, Streams, Time};
 use rand::RngExt;
 use rand_chacha::ChaCha12Rng;
@@ -11,6 +8,7 @@ use rand_chacha::ChaCha12Rng;
 use super::lifetimes::Lifetimes;
 use super::rollback::Rollback;
 use super::saver::Point;
+use super::spares::SpareState;
 use super::storage::Use;
 use super::{Event, HOPELESS, JobWorld, Queue, class};
 use crate::inputs::{Cause, FaultSource, Faults, JobInputs, Recovery};
@@ -49,11 +47,8 @@ pub(super) struct FaultState<'a> {
     pub(super) ignored: u64,
     causes: Vec<CauseTotal>,
     records: Vec<FailureRecord>,
-    /// Machines away for repair, by when they come back.
-    away: BinaryHeap<Reverse<Time>>,
-    /// When the job has all its machines again.
-    machines_ready: Time,
-    spares_ran_out: u64,
+    /// Machines in repair and in reserve, where they are counted.
+    pub(super) spares: Option<SpareState>,
     /// The downtime of the failure that the job is down from.
     downtime: Spread,
     /// From where it will recover.
@@ -99,9 +94,7 @@ impl<'a> FaultState<'a> {
             ignored: 0,
             causes,
             records: Vec::new(),
-            away: BinaryHeap::new(),
-            machines_ready: Time::ZERO,
-            spares_ran_out: 0,
+            spares: faults.spares.map(|spares| SpareState::new(spares, inputs.shrink_to())),
             downtime: faults.downtime,
             place: Place::Far,
             latest_resume: Time::ZERO,
@@ -157,29 +150,25 @@ impl<'a> FaultState<'a> {
         Some((number, &source.inputs.causes[chosen]))
     }
 
-    /// A machine is lost at `now`: sends it to repair and says when the job has a whole set again.
+    /// A machine is lost at `now` and sent to repair.
     fn lose_machine(&mut self, now: Time) {
-        let Some(spares) = self.faults.spares else { return };
-        while self.away.peek().is_some_and(|&Reverse(back)| back <= now) {
-            self.away.pop();
-        }
-        let repaired = spares.repair.draw(&mut self.lengths).and_then(|length| now.after(length).ok());
-        self.away.push(Reverse(repaired.unwrap_or(Time::MAX)));
-        if self.away.len() > spares.count as usize
-            && let Some(Reverse(back)) = self.away.pop()
-        {
-            self.machines_ready = self.machines_ready.max(back);
-            self.spares_ran_out += 1;
-        }
+        let Some(spares) = &mut self.spares else { return };
+        let repaired = spares.repair().draw(&mut self.lengths).and_then(|length| now.after(length).ok());
+        spares.lose(now, repaired.unwrap_or(Time::MAX));
     }
 
     fn draw(&mut self, spread: Spread) -> Duration {
         spread.draw(&mut self.lengths).unwrap_or(Duration::from_nanos(u64::MAX))
     }
 
-    pub(super) fn finish(self, warnings: &mut Vec<Warning>) -> (Vec<CauseTotal>, Vec<FailureRecord>) {
-        if self.spares_ran_out > 0 {
-            warnings.push(Warning::SparesRanOut { times: self.spares_ran_out });
+    pub(super) fn finish(
+        self,
+        spares: Option<&SpareState>,
+        warnings: &mut Vec<Warning>,
+    ) -> (Vec<CauseTotal>, Vec<FailureRecord>) {
+        let ran_out = spares.map_or(0, SpareState::ran_out);
+        if ran_out > 0 {
+            warnings.push(Warning::SparesRanOut { times: ran_out });
         }
         (self.causes, self.records)
     }
@@ -209,6 +198,7 @@ impl JobWorld<'_> {
             | Activity::Waiting
             | Activity::Staging
             | Activity::Rebalancing
+            | Activity::Regrouping
             | Activity::InputWait => false,
             Activity::Recovering if self.faults.faults.recovery_can_fail => true,
             Activity::Detecting | Activity::Down | Activity::SpareWait | Activity::Recovering => {
@@ -252,6 +242,7 @@ impl JobWorld<'_> {
         self.progress.restore(point.work);
         self.drop_step(now);
         self.storage.cancel(now, Use::Restore, queue);
+        self.forget_return(queue);
         let replay = self.roll_back_input(now, point.items, queue);
         self.faults.place = rollback.place;
         if self.detail == Detail::Full {
@@ -326,7 +317,7 @@ impl JobWorld<'_> {
 
     /// The downtime is over; recovery starts when there are enough machines.
     pub(super) fn wait_for_spare(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
-        let ready = self.faults.machines_ready;
+        let ready = self.faults.spares.as_mut().map_or(now, |spares| spares.ready(now));
         if ready > now {
             self.enter_for(now, Activity::SpareWait, ready.since(now), queue)
         } else {
@@ -375,6 +366,7 @@ impl JobWorld<'_> {
     /// Training goes on from the checkpoint.
     pub(super) fn resume(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
         self.faults.latest_resume = now;
+        self.count_replicas(now, queue);
         if let Some(saver) = &mut self.saver {
             saver.resume(now, self.progress.position(), queue);
         }

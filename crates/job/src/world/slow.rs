@@ -63,7 +63,7 @@ impl JobWorld<'_> {
         self.windows.next += 1;
         self.windows.schedule_next(queue);
         if self.stepping.is_none() {
-            self.progress.set_factor(self.windows.factor());
+            self.progress.set_factor(self.slowness());
         } else if training {
             self.run_step(now, queue);
         }

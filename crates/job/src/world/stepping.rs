@@ -90,7 +90,7 @@ impl JobWorld<'_> {
 
     /// Starts or goes on with a step, at the speed of the window.
     pub(super) fn run_step(&mut self, now: Time, queue: &mut Queue) {
-        let factor = self.windows.factor();
+        let factor = self.slowness();
         let Some(stepping) = &mut self.stepping else { return };
         let units = self.progress.units;
         let full = units.of(stepping.state.ranks.step);
@@ -114,7 +114,7 @@ impl JobWorld<'_> {
 
     /// Training stands still: the step under way keeps what is left of it.
     pub(super) fn pause_step(&mut self, now: Time, queue: &mut Queue) {
-        let factor = self.windows.factor();
+        let factor = self.slowness();
         let Some(stepping) = &mut self.stepping else { return };
         if let Some(id) = stepping.event.take() {
             queue.cancel(id);
@@ -124,7 +124,7 @@ impl JobWorld<'_> {
 
     /// Counts what has been done of the step or the bundle under way, and gives the rest up.
     pub(super) fn close_step(&mut self, now: Time) -> u64 {
-        let factor = self.windows.factor();
+        let factor = self.slowness();
         let Some(stepping) = &mut self.stepping else { return 0 };
         if self.activity == Activity::Training {
             stepping.pass(now, factor);

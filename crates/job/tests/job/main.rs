@@ -7,5 +7,6 @@ mod faults;
 mod formulas;
 mod input;
 mod random;
+mod spares;
 mod stragglers;
 mod support;

@@ -5,7 +5,7 @@ use pipestep_engine::{Duration, Time};
 use pipestep_job::{
     Backlog, Checkpoint, Detail, Estimate, FailureOrigin, FaultSource, JobError, JobInputs, JobOutcome,
     LLAMA3, Mode, NearTier, Place, Recovery, Requests, RunsSummary, SimulatedCost, Spares, Spread,
-    TokenTarget, Trigger, Warning, Write, best_interval, closed_form, days, simulate,
+    TokenTarget, Trigger, Warning, WhenOut, Write, best_interval, closed_form, days, simulate,
 };
 use serde_json::Value;
 
@@ -338,7 +338,8 @@ fn without_a_spare_the_job_waits_for_a_repair() {
     job.checkpoint = Some(queued(seconds(10.0), Duration::ZERO, Duration::ZERO));
     job.faults.at = vec![at(100), at(200), at(300)];
     job.faults.downtime = Spread::Fixed(seconds(5.0));
-    job.faults.spares = Some(Spares { count: 1, repair: Spread::Fixed(seconds(250.0)) });
+    job.faults.spares =
+        Some(Spares { count: 1, repair: Spread::Fixed(seconds(250.0)), when_out: WhenOut::Wait });
     let outcome = simulate(&job, 0, Detail::Full).unwrap();
     // The first takes the spare; the second waits for the machine that is back at 350 s, so that the third
     // strikes a waiting job.

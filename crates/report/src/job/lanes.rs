@@ -9,12 +9,15 @@ use crate::theme::{Colour, PAPER, mixed};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Doing {
     Training,
+    /// Training with fewer replicas than all.
+    Short,
     /// Training whose work a failure destroyed.
     Lost,
     Staging,
     Waiting,
     InputWait,
     Rebalancing,
+    Regrouping,
     Detecting,
     Down,
     SpareWait,
@@ -22,13 +25,15 @@ pub(super) enum Doing {
 }
 
 impl Doing {
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Training,
+        Self::Short,
         Self::Lost,
         Self::Staging,
         Self::Waiting,
         Self::InputWait,
         Self::Rebalancing,
+        Self::Regrouping,
         Self::Detecting,
         Self::Down,
         Self::SpareWait,
@@ -39,11 +44,13 @@ impl Doing {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Training => "training",
+            Self::Short => "training with fewer replicas",
             Self::Lost => "training, work lost",
             Self::Staging => "paused for a save",
             Self::Waiting => "waiting for a buffer",
             Self::InputWait => "waiting for input",
             Self::Rebalancing => "spreading work of slow ranks",
+            Self::Regrouping => "taking replicas back",
             Self::Detecting => "failed, not noticed",
             Self::Down => "down",
             Self::SpareWait => "waiting for a machine",
@@ -55,11 +62,13 @@ impl Doing {
         const TRAINING: Colour = Colour(0x00, 0x72, 0xB2);
         match self {
             Self::Training => Paint::plain(TRAINING),
+            Self::Short => Paint::plain(Colour(0x00, 0x3F, 0x73)),
             Self::Lost => Paint { fill: Colour(0xBF, 0xDC, 0xEC), hatch: Some(TRAINING) },
             Self::Staging => Paint::plain(Colour(0xE6, 0x9F, 0x00)),
             Self::Waiting => Paint::plain(Colour(0xF0, 0xE4, 0x42)),
             Self::InputWait => Paint::plain(Colour(0xD5, 0x5E, 0x00)),
             Self::Rebalancing => Paint::plain(Colour(0x8A, 0x3D, 0x00)),
+            Self::Regrouping => Paint::plain(Colour(0x6A, 0x51, 0xA3)),
             Self::Detecting => Paint::plain(Colour(0xCC, 0x79, 0xA7)),
             Self::Down => Paint::plain(Colour(0x44, 0x44, 0x44)),
             Self::SpareWait => Paint::plain(Colour(0xAA, 0xAA, 0xAA)),
@@ -77,6 +86,7 @@ impl Doing {
             Activity::SpareWait => Self::SpareWait,
             Activity::Recovering => Self::Recovering,
             Activity::Rebalancing => Self::Rebalancing,
+            Activity::Regrouping => Self::Regrouping,
             Activity::InputWait => Self::InputWait,
         }
     }
@@ -95,6 +105,7 @@ pub(super) fn buffered_colour() -> Colour {
 /// The whole run, without gaps; `paint` is the place in [`Doing::ALL`].
 pub(super) fn doings(outcome: &JobOutcome) -> Vec<Segment> {
     let lost = lost_intervals(outcome);
+    let short = short_intervals(outcome);
     let mut found = Vec::with_capacity(outcome.timeline.len() + 2 * lost.len());
     let mut next_lost = 0;
     for span in &outcome.timeline {
@@ -110,13 +121,34 @@ pub(super) fn doings(outcome: &JobOutcome) -> Vec<Segment> {
         }
         let mut at = from;
         for &(start, end) in lost[next_lost..].iter().take_while(|&&(start, _)| start < to) {
-            push(&mut found, at, start.max(at), Doing::Training);
+            push_trained(&mut found, at, start.max(at), &short);
             push(&mut found, start.max(at), end.min(to), Doing::Lost);
             at = end.clamp(at, to);
         }
-        push(&mut found, at, to, Doing::Training);
+        push_trained(&mut found, at, to, &short);
     }
     found
+}
+
+/// Training that was not lost, told apart by whether all replicas took part.
+fn push_trained(found: &mut Vec<Segment>, from: u64, to: u64, short: &[(u64, u64)]) {
+    let mut at = from;
+    let first = short.partition_point(|&(_, end)| end <= from);
+    for &(start, end) in short[first..].iter().take_while(|&&(start, _)| start < to) {
+        push(found, at, start.max(at), Doing::Training);
+        push(found, start.max(at), end.min(to), Doing::Short);
+        at = end.clamp(at, to);
+    }
+    push(found, at, to, Doing::Training);
+}
+
+/// When fewer replicas than all trained, by time.
+fn short_intervals(outcome: &JobOutcome) -> Vec<(u64, u64)> {
+    let curve = &outcome.replica_curve;
+    let all = outcome.replicas.map_or(0, |totals| totals.all);
+    let ends = curve.iter().skip(1).map(|level| level.at.as_nanos()).chain([outcome.elapsed.as_nanos()]);
+    let short = curve.iter().zip(ends).filter(|(level, _)| level.count < all);
+    short.map(|(level, end)| (level.at.as_nanos(), end)).collect()
 }
 
 fn push(found: &mut Vec<Segment>, from: u64, to: u64, doing: Doing) {

@@ -11,7 +11,7 @@ use pipestep_job::{
 use super::JobView;
 use super::result::{
     BacklogResult, CauseResult, CheckResult, CheckpointResult, FailureResult, InputResult, JobResult,
-    LateStepsResult, Quantities, ReplayResult, SavesResult, TargetResult,
+    LateStepsResult, Quantities, ReplayResult, ReplicasResult, SavesResult, TargetResult,
 };
 
 /// Causes that are always listed; others only where they cost something.
@@ -53,6 +53,12 @@ impl JobResult {
             failures: failures.map(|record| FailureResult::new(outcome, record, two_places)).collect(),
             failures_ignored: outcome.failures_ignored,
             causes: causes(outcome),
+            replicas: outcome.replicas.map(|totals| ReplicasResult {
+                all: totals.all,
+                fewest: totals.fewest,
+                shrunk: totals.shrunk,
+                short_ns: totals.short.as_nanos(),
+            }),
             stragglers: outcome.stragglers.map(|totals| LateStepsResult::new(&totals)),
             input: outcome.input.as_ref().map(|totals| InputResult {
                 steps: totals.steps,

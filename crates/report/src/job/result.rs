@@ -37,6 +37,9 @@ pub struct JobResult {
     /// Failures by cause, of random sources.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<CauseResult>,
+    /// How a job that can go on with fewer data-parallel replicas did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<ReplicasResult>,
     /// Ranks that scatter or become slow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stragglers: Option<LateStepsResult>,
@@ -172,6 +175,19 @@ pub struct CauseResult {
     pub cause: String,
     /// Failures that counted.
     pub count: u64,
+}
+
+/// How a job got by with fewer data-parallel replicas.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReplicasResult {
+    /// All of them.
+    pub all: u32,
+    /// The fewest that trained.
+    pub fewest: u32,
+    /// How often a failure left fewer than before.
+    pub shrunk: u64,
+    /// Wall time in training with fewer than all.
+    pub short_ns: u64,
 }
 
 /// Ranks that scatter or become slow.

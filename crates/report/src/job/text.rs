@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 
 use pipestep_engine::{Bytes, Duration};
 use pipestep_job::{
-    Backlog, CalendarStart, Checkpoint, InputTotals, Mode, Place, Reference, ReferenceUnit, RunsSummary, SaveTotals,
-    StragglerTotals, Trigger, Warning, Write, days,
+    Backlog, CalendarStart, Checkpoint, InputTotals, Mode, Place, Reference, ReferenceUnit, ReplicaTotals,
+    RunsSummary, SaveTotals, StragglerTotals, Trigger, Warning, Write, days,
 };
 
 use super::JobView;
@@ -75,6 +75,7 @@ fn summary_lines(view: &JobView, summary: Option<&RunsSummary>) -> Vec<(&'static
         found.extend(backlog_line(&saves).map(|line| ("backlog", line)));
     }
     found.extend(failures_line(view).map(|line| ("failures", line)));
+    found.extend(outcome.replicas.map(|totals| ("replicas", replicas_line(&totals))));
     let ranks = view.inputs.stragglers.ranks.as_ref().and(outcome.stragglers.as_ref());
     found.extend(ranks.map(|totals| ("slow ranks", slow_ranks(totals))));
     found.extend(outcome.input.as_ref().map(|totals| ("input", input_line(totals))));
@@ -121,8 +122,7 @@ fn calendar(view: &JobView, summary: Option<&RunsSummary>) -> Option<String> {
         return None;
     }
     let date = |wall: f64| view.date_after(wall).map(CalendarStart::short);
-    let line =
-        format!("from {} to {}", view.target.start?.short(), date(view.mean_times().0)?);
+    let line = format!("from {} to {}", view.target.start?.short(), date(view.mean_times().0)?);
     let Some(summary) = summary else { return Some(line) };
     let [_, p5, _, p50, _, p95, _] = summary.elapsed.percentiles;
     Some(format!("{line} on average; p5 {}, median {}, p95 {}", date(p5)?, date(p50)?, date(p95)?))
@@ -230,6 +230,21 @@ fn failures_line(view: &JobView) -> Option<String> {
         let _ = write!(line, "; most are {}", most.join(", "));
     }
     Some(line)
+}
+
+/// How the job got by with fewer replicas.
+fn replicas_line(totals: &ReplicaTotals) -> String {
+    if totals.shrunk == 0 {
+        return format!("all {} at work all the time", grouped(totals.all.into()));
+    }
+    let times =
+        if totals.shrunk == 1 { "once".to_owned() } else { format!("{} times", grouped(totals.shrunk)) };
+    format!(
+        "went down {times}, to {} of {} at the lowest; {} of training with fewer than all",
+        grouped(totals.fewest.into()),
+        grouped(totals.all.into()),
+        totals.short
+    )
 }
 
 fn slow_ranks(totals: &StragglerTotals) -> String {

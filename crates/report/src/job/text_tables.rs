@@ -41,6 +41,7 @@ pub(super) fn meaning(cause: &str) -> &'static str {
         "downtime" => "down",
         "spare_wait" => "waiting for a machine: the spares have run out",
         "recovery" => "reading the checkpoint and restarting",
+        "fewer_replicas" => "fewer replicas at work, or taking them back",
         "straggler" => "what slow ranks and windows added",
         "dropped" => "work thrown away: gradients that no step waited for",
         "input_wait" => "waiting for input",

@@ -197,6 +197,19 @@ table! {
         count: u32 = "4",
         /// How long a failed machine is away before it is a spare itself.
         repair: Chance<JobTime> = r#""1 d""#,
+        /// What the job does with no spare left: wait for a machine to come back (wait, the default), or go on with
+        /// fewer data-parallel replicas until repair gives them back, at the speed of those (shrink).
+        when_out: Word<WhenOutWord> = r#""shrink""#,
+        /// How many data-parallel replicas the job has; those of `[stragglers] ranks` or `[parallel] data` if left
+        /// out; only to shrink.
+        replicas: Count = "64",
+        /// With fewer replicas than these the job waits; 1 if left out; only to shrink.
+        min_replicas: Count = "48",
+        /// How many machines a replica takes; those of a replica that has stopped stand in for the next ones to be
+        /// lost; 1 if left out; only to shrink.
+        machines_per_replica: Count = "4",
+        /// How long training pauses to take replicas back; none if left out; only to shrink.
+        regroup: Duration = r#""60 s""#,
     }
 }
 
@@ -251,6 +264,17 @@ pub(crate) enum BacklogWord {
 impl Words for BacklogWord {
     const WORDS: &'static [(&'static str, Self)] =
         &[("block", Self::Block), ("queue", Self::Queue), ("skip", Self::Skip), ("replace", Self::Replace)];
+}
+
+/// What a job does with no spare left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WhenOutWord {
+    Wait,
+    Shrink,
+}
+
+impl Words for WhenOutWord {
+    const WORDS: &'static [(&'static str, Self)] = &[("wait", Self::Wait), ("shrink", Self::Shrink)];
 }
 
 /// Where snapshot buffers are.

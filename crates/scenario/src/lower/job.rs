@@ -3,6 +3,7 @@
 mod checkpoint;
 mod faults;
 mod input;
+mod spares;
 mod stragglers;
 
 use pipestep_engine::{Duration, Time};
@@ -129,6 +130,7 @@ fn place_of(error: &JobError, root: &Table) -> Option<Span> {
         InputError::Overhead { .. } => "stragglers.overhead",
         InputError::Prefetch { .. } => "input.prefetch",
         InputError::NoDetection => "stragglers.response",
+        InputError::FewReplicas { .. } => "faults.spares.min_replicas",
         _ => "job",
     };
     find_span(root, path)

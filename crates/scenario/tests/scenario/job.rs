@@ -3,8 +3,8 @@
 use pipestep_engine::{Bytes, Duration, Rate, Time};
 use pipestep_job::{
     Backlog, Cause, Checkpoint, Detail, FaultSource, Faults, Input, InputCache, InputRead, Jitter, JobInputs,
-    Mode, NearTier, Ranks, Ratio, ReadFrom, Recovery, Requests, Response, SlowDetection, SlowWindow, Spares,
-    Spread, Storage, Trigger, WorkerStop, Write, simulate,
+    Mode, NearTier, Ranks, Ratio, ReadFrom, Recovery, Requests, Response, Shrink, SlowDetection, SlowWindow,
+    Spares, Spread, Storage, Trigger, WhenOut, WorkerStop, Write, simulate,
 };
 use pipestep_scenario::JobScenario;
 
@@ -117,14 +117,15 @@ fn what_is_left_out_of_a_job_has_its_default() {
 #[test]
 fn a_start_is_a_date_as_a_string_or_as_tomls_own() {
     let text = "[job]\nwork = \"10 s\"";
-    let start = |value: &str| job(text, &[&format!("job.start={value}")]).start.expect("it was given").to_string();
+    let start =
+        |value: &str| job(text, &[&format!("job.start={value}")]).start.expect("it was given").to_string();
     assert_eq!(job(text, &[]).start, None);
     assert_eq!(start("2026-03-01"), "2026-03-01T00:00:00");
     assert_eq!(start("\"2026-03-01\""), "2026-03-01T00:00:00");
     assert_eq!(start("2026-03-01T09:30:00-05:00"), "2026-03-01T09:30:00-05:00");
     assert_eq!(start("\"2026-03-01 09:30Z\""), "2026-03-01T09:30:00Z");
     for wrong in ["\"next week\"", "09:30:00", "2026", "\"2026-02-30\""] {
-        let set = pipestep_scenario::Override::set(&format!("job.start={wrong}"));
+        let set = pipestep_scenario::Override::set(format!("job.start={wrong}"));
         let problems = parse(text, "test.toml", &[set]).expect_err("no date").to_string();
         assert!(problems.contains("`job.start`: expected a date"), "{problems}");
     }
@@ -269,9 +270,51 @@ causes = [{ name = "data", weight = 3 }, { name = "chip", loses_machine = true, 
     assert_eq!(spikes.causes, [cause("data", 3, 1.0, false), cause("chip", 1, 0.0, true)]);
     assert_eq!(faults.detection, seconds(30));
     assert_eq!(faults.downtime, Spread::Lognormal { mean: seconds(300), variation: 0.5 });
-    assert_eq!(faults.spares, Some(Spares { count: 4, repair: Spread::Fixed(seconds(86_400)) }));
+    assert_eq!(
+        faults.spares,
+        Some(Spares { count: 4, repair: Spread::Fixed(seconds(86_400)), when_out: WhenOut::Wait })
+    );
     let job = job(text, &[]);
     assert_eq!((job.runs, job.inputs(None).expect("legal").seed), (100, 7));
+}
+
+#[test]
+fn a_job_that_can_shrink_knows_its_replicas() {
+    let text = "[job]\nwork = \"10 d\"\n[faults.spares]\ncount = 2\nrepair = \"1 d\"\nwhen_out = \"shrink\"";
+    let when_out = |sets: &[&str]| inputs(text, sets).faults.spares.expect("there are some").when_out;
+    let shrink = Shrink { replicas: 64, least: 1, machines: 1, regroup: Duration::ZERO };
+    assert_eq!(when_out(&["faults.spares.replicas=64"]), WhenOut::Shrink(shrink));
+    let all = [
+        "faults.spares.replicas=64",
+        "faults.spares.min_replicas=48",
+        "faults.spares.machines_per_replica=4",
+        "faults.spares.regroup=1 min",
+    ];
+    let written = Shrink { least: 48, machines: 4, regroup: seconds(60), ..shrink };
+    assert_eq!(when_out(&all), WhenOut::Shrink(written));
+    // The ranks of `[stragglers]` are its replicas.
+    let ranks = job(text, &["stragglers.ranks=64", "job.step=10 s"]).inputs(None).expect("legal");
+    assert_eq!(ranks.faults.spares.expect("there are some").when_out, WhenOut::Shrink(shrink));
+    // How it would shrink may stay written.
+    let waits = [all.as_slice(), &["faults.spares.when_out=wait"]].concat();
+    assert_eq!(when_out(&waits), WhenOut::Wait);
+    let wrong = [
+        (&["job.work=10 d"][..], "nothing says how many replicas"),
+        (
+            &["faults.spares.replicas=64", "faults.spares.min_replicas=65"],
+            "is 65 of 64 replicas, expected at most 64",
+        ),
+        (
+            &["faults.spares.replicas=8", "stragglers.ranks=64"],
+            "8 replicas here, and 64 data-parallel ranks there",
+        ),
+        (&["faults.spares.replicas=0"], "expected a whole number from 1"),
+    ];
+    for (sets, message) in wrong {
+        let sets: Vec<_> = sets.iter().map(|&set| pipestep_scenario::Override::set(set)).collect();
+        let problems = parse(text, "test.toml", &sets).expect_err("wrong").to_string();
+        assert!(problems.contains(message), "{message}: {problems}");
+    }
 }
 
 #[test]

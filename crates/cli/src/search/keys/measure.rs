@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, anyhow, bail};
 use pipestep_engine::{Bytes, Duration, Time};
-use pipestep_job::{Detail, JobOutcome};
+use pipestep_job::{Detail, JobOutcome, Losses};
 use pipestep_rl::{Keep as Kept, RlInputs, RlOutcome, ScoringTime, Shape, sensitivity};
 use pipestep_scenario::{JobScenario, Objective, RlScenario, Scenario, StepScenario};
 use pipestep_step::Summary;
@@ -138,7 +138,7 @@ impl Subject {
         }
         let count = runs.len() as f64;
         let mean = |of: &dyn Fn(&JobOutcome) -> f64| runs.iter().map(of).sum::<f64>() / count;
-        let names = runs.first().map_or([("", 0); 9], |first| first.lost.by_cause()).map(|(name, _)| name);
+        let names = Losses::default().by_cause().map(|(name, _)| name);
         let lost = names.into_iter().enumerate().map(|(place, name)| {
             (name.replace('_', " "), mean(&|outcome| outcome.lost.by_cause()[place].1 as f64))
         });

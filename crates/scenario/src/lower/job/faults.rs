@@ -1,9 +1,9 @@
 //! `[faults]`: what breaks, when, and how the job comes back.
 
 use pipestep_engine::{Duration, Time};
-use pipestep_job::{Cause, FailurePreset, FaultSource, Faults, Recovery, Spares, Spread, Storage};
+use pipestep_job::{Cause, FailurePreset, FaultSource, Faults, Recovery, Spread, Storage};
 
-use super::{Broken, between, spread, spread_or};
+use super::{Broken, between, spares, spread, spread_or};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::format::File;
 use crate::format::job::{self as written, RecoveryTime};
@@ -28,12 +28,13 @@ pub(super) fn lower(
     };
     let sources = sources(written, span, problems);
     let recovery = recovery(&written.recovery, "faults.recovery", storage, problems);
+    let spares = spares::lower(file, &written.spares, problems);
     Ok(Faults {
         at,
         detection: written.detection.or(Duration::ZERO).ok_or(Broken)?,
         downtime: spread_or(&written.downtime, Spread::ZERO)?,
         recovery_can_fail: written.recovery_can_fail.or(false).ok_or(Broken)?,
-        spares: spares(&written.spares)?,
+        spares: spares?,
         sources: sources?,
         recovery: recovery?,
     })
@@ -188,15 +189,4 @@ fn downtime(key: &Key<crate::chance::Chance<written::JobTime>>) -> Result<Option
         Key::Broken => Err(Broken),
         Key::Given(chance, _) => spread(chance).map(Some),
     }
-}
-
-fn spares(key: &Key<written::Spares>) -> Result<Option<Spares>, Broken> {
-    let written = match key {
-        Key::Absent => return Ok(None),
-        Key::Broken => return Err(Broken),
-        Key::Given(written, _) => written,
-    };
-    let count = *written.count.get().ok_or(Broken)?;
-    let repair = spread(written.repair.get().ok_or(Broken)?)?;
-    Ok(Some(Spares { count, repair }))
 }
