@@ -9,8 +9,9 @@ use rand_distr::{Distribution as _, Exp1};
 use crate::RlError;
 use crate::faults::Survival;
 use crate::fleet::Hold;
+use crate::group::Fate;
 use crate::inputs::Mode;
-use crate::record::{Recorder, Row, Span, SpanKind, StintEnd};
+use crate::record::{Recorder, Row, Span, SpanKind};
 use crate::response::Stage;
 use crate::weights::Phase;
 use crate::world::{BREAKS, Event, Queue, RECOVERS, Rounds};
@@ -59,7 +60,7 @@ impl<R: Recorder> Rounds<'_, R> {
         let Some(rule) = self.inputs.faults.random_engine_failures else {
             return Ok(());
         };
-        self.throw_away()?;
+        self.throw_away(1)?;
         self.fail(now, engine, rule.down, rule.responses, queue)
     }
 
@@ -77,6 +78,9 @@ impl<R: Recorder> Rounds<'_, R> {
         }
         self.tally.counts.engine_failures += 1;
         self.fleet.hold(now, engine, Hold::Down, &mut self.responses);
+        if responses == Survival::Kept {
+            self.even_out(Some(engine));
+        }
         for place in self.responses.live() {
             let response = *self.responses.at(place);
             if response.engine == engine && response.stage != Stage::Waiting {
@@ -123,8 +127,9 @@ impl<R: Recorder> Rounds<'_, R> {
                 self.fleet.engines[engine as usize].cache_lost = true;
             }
         }
-        if restart.rollout == Survival::Lost {
-            self.lose_rollout(now, queue)?;
+        match restart.rollout {
+            Survival::Lost => self.lose_rollout(now, queue)?,
+            Survival::Kept => self.even_out(None),
         }
         let end = now.after(restart.down)?;
         self.draw_down(Row::Everything, now, end);
@@ -146,31 +151,25 @@ impl<R: Recorder> Rounds<'_, R> {
         }
         self.start_moves(now, queue)?;
         let taken = self.trainer.taken;
-        Ok(self.hand_over(now, taken, queue)?)
+        self.hand_over(now, taken, queue)
     }
 
     /// Throws away everything that no finished update has used, and has it generated anew.
     fn lose_rollout(&mut self, now: Time, queue: &mut Queue) -> Result<(), RlError> {
-        for place in self.responses.live() {
-            if self.responses.get(self.responses.ticket(place)).is_some() {
-                self.take_out_sample(now, place, StintEnd::Lost);
-                self.tally.counts.lost += 1;
-            }
+        for number in self.groups.present() {
+            self.drop_group(now, number, Fate::Lost);
         }
         self.pending.clear();
-        let mut finished = self.just_ended.len() + self.gate.len() + self.carried.len() + self.ready.len();
-        finished += self.trainer.samples.len();
-        self.just_ended.clear();
-        self.gate.clear();
-        self.carried.clear();
+        self.purge();
+        for sample in std::mem::take(&mut self.just_ended) {
+            let fate = self.groups.get(sample.group).gone.unwrap_or(Fate::Lost);
+            self.drop_sample(sample, fate);
+        }
+        let finished = (self.ready.len() + self.trainer.samples.len()) as u64;
         self.ready.clear();
         self.trainer.drop_samples();
-        for pool in &mut self.pools {
-            finished += pool.line.len();
-            pool.line.clear();
-        }
-        self.launched -= finished as u64;
-        self.tally.counts.lost += finished as u64;
+        self.launched -= finished;
+        self.tally.counts.lost += finished;
         (self.scoring, self.credit) = (0, 0);
         self.tally.forget_rollouts();
         self.reopen(now, queue)

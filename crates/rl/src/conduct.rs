@@ -8,6 +8,7 @@ use pipestep_engine::{EventQueue, Time};
 
 use crate::RlError;
 use crate::fleet::Hold;
+use crate::group::Fate;
 use crate::inputs::{Keep, Mode, Placement, ScoringStart};
 use crate::record::{Recorder, StintEnd};
 use crate::response::Sample;
@@ -25,7 +26,7 @@ impl<R: Recorder> Rounds<'_, R> {
 
     /// Every choice of an instant that concerns rounds.
     pub(crate) fn conduct(&mut self, now: Time, queue: &mut Queue) -> Result<(), RlError> {
-        self.route_ended()?;
+        self.route_ended(now)?;
         if self.down {
             return Ok(());
         }
@@ -43,44 +44,78 @@ impl<R: Recorder> Rounds<'_, R> {
     }
 
     /// Sends the responses that ended at this instant on their way, in order of launch.
-    fn route_ended(&mut self) -> Result<(), RlError> {
+    fn route_ended(&mut self, now: Time) -> Result<(), RlError> {
         if self.just_ended.is_empty() {
             return Ok(());
         }
         let mut ended = std::mem::take(&mut self.just_ended);
         ended.sort_unstable_by_key(|sample| sample.number);
         for sample in ended.drain(..) {
-            self.route(sample)?;
+            self.route(now, sample)?;
         }
         self.just_ended = ended;
         Ok(())
     }
 
-    fn route(&mut self, sample: Sample) -> Result<(), RlError> {
-        if self.too_old(sample) {
-            return self.discard_old();
+    fn route(&mut self, now: Time, sample: Sample) -> Result<(), RlError> {
+        let (number, responses) = (sample.group, self.inputs.group.responses);
+        let group = self.groups.get(number);
+        if let Some(fate) = group.gone {
+            self.drop_sample(sample, fate);
+            return Ok(());
         }
-        if self.is_async() {
-            return self.enter_scoring(sample);
+        if self.version_too_old(group.oldest) {
+            let dropped = self.drop_group(now, number, Fate::Stale) + 1;
+            self.drop_sample(sample, Fate::Stale);
+            self.purge_members();
+            return self.throw_away(dropped);
         }
-        if self.inputs.keep == Keep::All {
-            if self.credit >= u64::from(self.inputs.batch) {
-                if self.is_partial() {
-                    self.carried.push(sample);
-                } else {
-                    self.tally.counts.surplus += 1;
-                    self.forget_launch();
-                }
-                return Ok(());
-            }
-            self.credit += 1;
+        if group.taken == responses || group.carried {
+            self.drop_sample(sample, Fate::Surplus);
+            return Ok(());
         }
+        if group.taken + 1 == responses && !self.completed(now, sample) {
+            return Ok(());
+        }
+        self.groups.at(number).taken += 1;
         match self.inputs.scoring_start {
+            _ if self.is_async() => self.enter_scoring(sample),
             ScoringStart::WholeBatch => {
                 self.gate.push(sample);
                 Ok(())
             }
             ScoringStart::AsFinished => self.enter_scoring(sample),
+        }
+    }
+
+    /// The last sample that a group needs has ended. Returns whether it goes on to be scored: not if the batch
+    /// is full without this group.
+    fn completed(&mut self, now: Time, sample: Sample) -> bool {
+        let (number, responses) = (sample.group, self.inputs.group.responses);
+        if !self.is_async() && self.inputs.keep == Keep::All {
+            if self.credit >= u64::from(self.inputs.batch) {
+                if self.is_partial() {
+                    self.groups.at(number).carried = true;
+                    self.carried.push(sample);
+                } else {
+                    self.drop_group(now, number, Fate::Surplus);
+                    self.drop_sample(sample, Fate::Surplus);
+                    self.purge_members();
+                }
+                return false;
+            }
+            self.credit += u64::from(responses);
+            self.groups.at(number).credited = true;
+        }
+        self.groups.unscored += 1;
+        self.tally.counts.aborted += self.abort_members(now, number, StintEnd::Aborted);
+        true
+    }
+
+    /// As [`Self::purge`], where a group can have other samples on their way at all.
+    fn purge_members(&mut self) {
+        if self.inputs.group.responses > 1 {
+            self.purge();
         }
     }
 
@@ -102,7 +137,7 @@ impl<R: Recorder> Rounds<'_, R> {
                 return self.close_round(now, queue);
             }
         }
-        let short = batch - self.credit;
+        let short = (batch - self.credit).div_ceil(u64::from(self.inputs.group.responses));
         self.fresh = (short * u64::from(self.inputs.launch)).div_ceil(batch);
         Ok(())
     }
@@ -116,6 +151,7 @@ impl<R: Recorder> Rounds<'_, R> {
             for engine in 0..self.inputs.rollout.engines {
                 self.fleet.hold(now, engine, Hold::RoundOver, &mut self.responses);
             }
+            self.even_out(None);
         } else {
             self.abort_rest(now);
         }
@@ -128,28 +164,11 @@ impl<R: Recorder> Rounds<'_, R> {
 
     /// Ends what a full batch has no use for.
     fn abort_rest(&mut self, now: Time) {
-        for place in self.responses.live() {
-            if self.responses.get(self.responses.ticket(place)).is_some() {
-                self.take_out_sample(now, place, StintEnd::Aborted);
-                self.tally.counts.aborted += 1;
-            }
+        for number in self.groups.unsettled() {
+            self.drop_group(now, number, Fate::Surplus);
         }
         self.pending.clear();
-        if self.inputs.keep == Keep::All {
-            return;
-        }
-        let round = self.round;
-        let mut dropped = self.gate.len() as u64;
-        self.gate.clear();
-        for pool in &mut self.pools {
-            let before = pool.line.len();
-            pool.line.retain(|sample| sample.round != round);
-            let gone = (before - pool.line.len()) as u64;
-            self.scoring -= gone;
-            dropped += gone;
-        }
-        self.tally.counts.surplus += dropped;
-        self.launched -= dropped;
+        self.purge();
     }
 
     fn open_gate(&mut self) -> Result<(), RlError> {
@@ -189,9 +208,13 @@ impl<R: Recorder> Rounds<'_, R> {
         } else {
             0
         };
-        let carried = self.carried.len() as u64;
+        let responses = u64::from(self.inputs.group.responses);
+        let begun = self.groups.open + self.credit / responses + self.carried.len() as u64;
+        self.fresh = (u64::from(self.inputs.launch) / responses).saturating_sub(begun);
+        for sample in &self.carried {
+            self.groups.at(sample.group).carried = false;
+        }
         self.just_ended.append(&mut self.carried);
-        self.fresh = u64::from(self.inputs.launch).saturating_sub(self.open + self.credit + carried);
         let lost = std::mem::take(&mut self.batch_lost);
         self.update_allowed = if self.inputs.mode == Mode::OneStepOff {
             self.round > 0 && !lost
@@ -212,29 +235,31 @@ impl<R: Recorder> Rounds<'_, R> {
         if self.inputs.discard_older_than.is_none() || !self.is_partial() {
             return Ok(());
         }
-        for place in self.responses.live() {
-            let ticket = self.responses.ticket(place);
-            if let Some(response) = self.responses.get(ticket).copied()
-                && response.launched != Time::MAX
-                && self.version_too_old(response.version)
-            {
-                self.take_out_sample(now, place, StintEnd::Aborted);
-                self.tally.counts.stale += 1;
-                self.throw_away()?;
+        for number in self.groups.unsettled() {
+            let group = self.groups.get(number);
+            let running = group.places.iter().map(|&place| self.responses.at_rest(place));
+            let versions = running.filter(|response| response.launched != Time::MAX).map(|one| one.version);
+            let oldest = versions.min().unwrap_or(u32::MAX).min(group.oldest);
+            if self.version_too_old(oldest) {
+                let dropped = self.drop_group(now, number, Fate::Stale);
+                self.throw_away(dropped)?;
             }
         }
+        self.purge();
         self.drop_old_ready()
     }
 
-    /// Throws away scored samples that the next update could not use.
+    /// Throws away scored groups that the next update could not use.
     pub(crate) fn drop_old_ready(&mut self) -> Result<(), RlError> {
-        for _ in 0..self.ready.len() {
-            if let Some(sample) = self.ready.pop_front() {
-                if self.too_old(sample) {
-                    self.discard_old()?;
-                } else {
-                    self.ready.push_back(sample);
-                }
+        let responses = self.inputs.group.responses as usize;
+        for _ in 0..self.ready.len() / responses {
+            if self.ready.iter().take(responses).any(|sample| self.version_too_old(sample.version)) {
+                self.ready.drain(..responses);
+                self.tally.counts.stale += responses as u64;
+                self.launched -= responses as u64;
+                self.throw_away(responses as u64)?;
+            } else {
+                self.ready.rotate_left(responses);
             }
         }
         Ok(())
@@ -246,19 +271,9 @@ impl<R: Recorder> Rounds<'_, R> {
         limit.is_some_and(|limit| self.trained.saturating_sub(version) > limit)
     }
 
-    pub(crate) fn too_old(&self, sample: Sample) -> bool {
-        self.version_too_old(sample.version)
-    }
-
-    pub(crate) fn discard_old(&mut self) -> Result<(), RlError> {
-        self.tally.counts.stale += 1;
-        self.forget_launch();
-        self.throw_away()
-    }
-
-    /// Counts a sample thrown away; refuses to go on if that is all that ever happens.
-    pub(crate) fn throw_away(&mut self) -> Result<(), RlError> {
-        self.resolved += 1;
+    /// Counts samples thrown away; refuses to go on if that is all that ever happens.
+    pub(crate) fn throw_away(&mut self, samples: u64) -> Result<(), RlError> {
+        self.resolved += samples;
         if self.resolved <= self.patience() {
             return Ok(());
         }
@@ -292,7 +307,7 @@ impl<R: Recorder> Rounds<'_, R> {
         matches!(self.inputs.mode, Mode::Partial(_))
     }
 
-    /// Whether a fresh sample may be launched.
+    /// Whether the responses to another prompt may be launched.
     pub(crate) fn may_launch(&self) -> bool {
         match self.async_rule() {
             None => self.fresh > 0,
@@ -300,7 +315,7 @@ impl<R: Recorder> Rounds<'_, R> {
                 let window = u64::from(self.inputs.batch) * u64::from(rule.sync_every);
                 let batches = u64::from(self.weights.syncs) + 1;
                 let bound = window.saturating_mul(batches).saturating_add(rule.staleness.floor_of(window));
-                self.launched < bound
+                self.launched.saturating_add(u64::from(self.inputs.group.responses)) <= bound
             }
         }
     }
@@ -332,7 +347,8 @@ impl<R: Recorder> Rounds<'_, R> {
             Mode::Sync | Mode::Partial(_) => self.closed || exhausted,
             Mode::Stream | Mode::Async(_) => {
                 let part = u64::from(self.next_need());
-                self.scoring > 0 && self.scoring + self.ready.len() as u64 >= part
+                let unscored = self.groups.unscored * u64::from(self.inputs.group.responses);
+                unscored > 0 && unscored + self.ready.len() as u64 >= part
             }
         }
     }

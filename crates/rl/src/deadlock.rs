@@ -27,7 +27,7 @@ impl<R: Recorder> Rounds<'_, R> {
             + self.ready.len()
             + self.trainer.samples.len();
         let held: u64 = self.pools.iter().map(Pool::holds).sum();
-        let under_way = self.open + self.scoring + waiting as u64;
+        let under_way = self.open + self.scoring + self.groups.waiting() + waiting as u64;
         held == self.scoring && counts.launched == gone.iter().sum::<u64>() + under_way
     }
 

@@ -218,7 +218,7 @@ mod tests {
                 }
             }
             while joins.get(next).is_some_and(|&(at, _)| at == now.as_nanos()) {
-                let ticket = responses.add(next as u64, joins[next].1);
+                let ticket = responses.add(next as u64, 0, joins[next].1);
                 decoder.join(ticket);
                 next += 1;
             }

@@ -22,6 +22,8 @@ pub struct RlInputs {
     /// kept make the round, the others are aborted (or cut and continued, in [`Mode::Partial`]). In
     /// [`Mode::Async`] there are no rounds of launches, and it must equal `batch`.
     pub launch: u32,
+    /// How many responses each prompt has; `batch` and `launch` are multiples of it.
+    pub group: Group,
     /// Updates to measure.
     pub rounds: u32,
     /// Updates before the measurement starts (a pipeline that fills up; 1 is enough for one-step-off).
@@ -49,6 +51,34 @@ pub struct RlInputs {
     pub faults: Faults,
     /// What the pools cost, if a cost is wanted.
     pub prices: Option<Prices>,
+}
+
+/// The responses to one prompt. An update takes a group as a whole (advantages relative to the group need every
+/// score of it), so it is complete when its last member is; groups are kept, dropped and aborted as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Responses that an update needs of each prompt. 1: every response stands for itself.
+    pub responses: u32,
+    /// Responses launched for each prompt; more than `responses` is over-sampling within the group: the first
+    /// to end are taken and the others aborted.
+    pub launch: u32,
+    /// What the members of a group keep when they are cut and continued.
+    pub cut: GroupCut,
+}
+
+impl Group {
+    /// Every response stands for itself.
+    pub const SINGLE: Self = Self { responses: 1, launch: 1, cut: GroupCut::Each };
+}
+
+/// What the members of a group keep when they are cut (new weights, the end of a round, an engine that fails)
+/// and continued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupCut {
+    /// Each all of its tokens.
+    Each,
+    /// Each as many as the shortest of those cut at that instant, so that all go on from the same length.
+    Shortest,
 }
 
 /// How rollout, scoring and update overlap.

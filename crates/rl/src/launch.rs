@@ -23,7 +23,7 @@ impl<R: Recorder> Rounds<'_, R> {
                 }
                 ticket
             } else if self.may_launch() {
-                self.fresh_sample()
+                self.fresh_group()
             } else {
                 break;
             };
@@ -34,33 +34,22 @@ impl<R: Recorder> Rounds<'_, R> {
         Ok(())
     }
 
-    /// Draws a new sample; all its rivals are put in line but the first, which is returned.
-    fn fresh_sample(&mut self) -> Ticket {
-        let sample = self.next_sample;
-        self.next_sample += 1;
+    /// Launches the responses to a new prompt: all are put in line but the first, which is returned.
+    fn fresh_group(&mut self) -> Ticket {
+        let group = self.groups.add();
         self.fresh = self.fresh.saturating_sub(1);
-        self.open += 1;
-        self.launched += 1;
-        self.tally.counts.launched += 1;
-        let copies = u64::from(self.inputs.rollout.copies);
-        let mut first = None::<Ticket>;
-        for copy in 0..copies {
-            let index = sample * copies + copy;
-            let drawn = self.inputs.rollout.lengths.draw(index, &mut self.random.lengths);
-            let length = drawn.max(1);
-            self.tally.counts.launched_tokens += u128::from(length);
-            let ticket = self.responses.add(sample, length);
-            match first {
-                None => first = Some(ticket),
-                Some(first) => {
-                    let next = self.responses.at(first.place).rival;
-                    self.responses.at(ticket.place).rival = next;
-                    self.responses.at(first.place).rival = ticket.place;
-                    self.pending.push_front(ticket);
-                }
-            }
+        self.launched += u64::from(self.inputs.group.responses);
+        let mut line = std::mem::take(&mut self.line);
+        for _ in 0..self.inputs.group.launch {
+            self.add_member(group, &mut line);
         }
-        first.expect("at least one copy, checked with the inputs")
+        for &ticket in line[1..].iter().rev() {
+            self.pending.push_front(ticket);
+        }
+        let first = line[0];
+        line.clear();
+        self.line = line;
+        first
     }
 
     /// Lets a response with a slot decode, after its prefill.
@@ -123,37 +112,40 @@ impl<R: Recorder> Rounds<'_, R> {
             let rival = self.responses.at(ticket.place).rival;
             self.take_out(now, rival, StintEnd::Aborted);
         }
-        let response = self.responses.remove(ticket.place);
+        let response = self.remove_response(ticket.place);
         self.fleet.unseat(now, &response);
         self.draw_stint(&response, now, StintEnd::Finished);
         self.open -= 1;
+        let group = self.groups.at(response.group);
+        group.alive -= 1;
+        group.ended += 1;
+        group.under_way += 1;
+        group.oldest = group.oldest.min(response.version);
+        if group.ended == self.inputs.group.responses {
+            self.groups.open -= 1;
+        }
         self.tally.finished(response.length);
         self.just_ended.push(Sample {
             number: response.sample,
+            group: response.group,
             tokens: response.length,
             version: response.version,
             launched: response.launched,
             finished: now,
-            round: self.round,
         });
+    }
+
+    fn remove_response(&mut self, place: u32) -> Response {
+        let response = self.responses.remove(place);
+        self.groups.leave(response.group, place);
+        response
     }
 
     /// Ends a response for good without a sample; what it generated is wasted.
     pub(crate) fn take_out(&mut self, now: Time, place: u32, end: StintEnd) {
         self.vacate(now, place, end);
-        let response = self.responses.remove(place);
+        let response = self.remove_response(place);
         self.tally.counts.wasted_tokens += u128::from(response.done);
-    }
-
-    /// Ends all responses of a sample for good.
-    pub(crate) fn take_out_sample(&mut self, now: Time, place: u32, end: StintEnd) {
-        while self.responses.at(place).rival != place {
-            let rival = self.responses.at(place).rival;
-            self.take_out(now, rival, end);
-        }
-        self.take_out(now, place, end);
-        self.open -= 1;
-        self.forget_launch();
     }
 
     /// Puts a response back in line, with what it has generated or without.
@@ -217,16 +209,11 @@ impl<R: Recorder> Rounds<'_, R> {
         self.take_out(now, ticket.place, StintEnd::Interrupted);
         if alone {
             self.open -= 1;
-            self.forget_launch();
             self.tally.counts.interrupted += 1;
-            self.throw_away()?;
+            self.member_lost(now, response.group);
+            self.throw_away(1)?;
         }
         Ok(())
-    }
-
-    /// A sample will not be trained on: the staleness bound does not count it.
-    pub(crate) fn forget_launch(&mut self) {
-        self.launched -= 1;
     }
 
     fn draw_stint(&mut self, response: &Response, now: Time, end: StintEnd) {

@@ -15,6 +15,7 @@
 //!     mode: Mode::Sync,
 //!     batch: 8,
 //!     launch: 8,
+//!     group: Group::SINGLE,
 //!     rounds: 5,
 //!     warmup: 1,
 //!     seed: 0,
@@ -37,6 +38,7 @@
 //!         prepare: Duration::ZERO,
 //!         time: UpdateTime::Fixed(seconds(16)),
 //!         finish: Duration::ZERO,
+//!         record: None,
 //!         speed: Fraction::ONE,
 //!     },
 //!     sync: WeightSync {
@@ -74,9 +76,11 @@ mod error;
 mod faults;
 mod fleet;
 mod fraction;
+mod group;
 mod histogram;
 mod inputs;
 mod launch;
+mod members;
 mod memory;
 mod meter;
 mod outcome;
@@ -84,6 +88,7 @@ mod payload;
 mod pool;
 mod record;
 mod response;
+mod routing;
 mod sensitivity;
 mod simulate;
 mod stages;
@@ -99,11 +104,13 @@ pub use faults::{EngineFailure, Faults, RandomFailures, Restart, ScorerStop, Sur
 pub use fraction::Fraction;
 pub use histogram::Histogram;
 pub use inputs::{
-    AsyncRule, InFlight, Keep, KvCache, Mode, Placement, Prices, RlInputs, ScoringStart, Switching,
+    AsyncRule, Group, GroupCut, InFlight, Keep, KvCache, Mode, Placement, Prices, RlInputs, ScoringStart,
+    Switching,
 };
 pub use memory::{ColocatedMemory, HeldIn, MemoryItem, MemoryMove, MemoryOutcome, SwitchOrder, SwitchPlan};
 pub use outcome::{Cost, Counts, RlOutcome, Round, Split, StageUse, Tail};
 pub use record::{Row, Span, SpanKind, StintEnd};
+pub use routing::RoutingRecord;
 pub use sensitivity::{Gain, Sensitivity, Stage, sensitivity, sped_up, turning_point};
 pub use simulate::{simulate, simulate_recorded};
 pub use stages::{

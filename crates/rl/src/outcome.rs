@@ -5,6 +5,7 @@
 
 use pipestep_engine::{Duration, Time};
 
+use crate::group::Fate;
 use crate::histogram::Histogram;
 use crate::memory::MemoryOutcome;
 
@@ -128,10 +129,27 @@ pub struct Counts {
     pub regenerated: u64,
     /// Tokens of responses that did not end: aborted, interrupted, lost, or generated anew.
     pub wasted_tokens: u128,
+    /// Tokens taken off responses that were cut and continue as short as the shortest of their group.
+    pub truncated_tokens: u128,
+    /// Bytes of routing records brought to the trainer.
+    pub record_bytes: u128,
     /// Failures of engines.
     pub engine_failures: u64,
     /// Restarts of the job.
     pub restarts: u64,
+}
+
+impl Counts {
+    /// Counts samples that are gone.
+    pub(crate) const fn drop(&mut self, fate: Fate, samples: u64) {
+        *match fate {
+            Fate::Surplus => &mut self.surplus,
+            Fate::Filtered => &mut self.filtered,
+            Fate::Stale => &mut self.stale,
+            Fate::Lost => &mut self.lost,
+            Fate::Interrupted => &mut self.interrupted,
+        } += samples;
+    }
 }
 
 /// Long responses against the mean.

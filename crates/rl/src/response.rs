@@ -34,6 +34,8 @@ pub(crate) enum Stage {
 pub(crate) struct Response {
     /// Number of its sample, in order of launch.
     pub(crate) sample: u64,
+    /// Its group's number.
+    pub(crate) group: u32,
     /// Tokens it will have.
     pub(crate) length: u64,
     /// Tokens it had at the start of this stint.
@@ -64,12 +66,11 @@ pub(crate) struct Response {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sample {
     pub(crate) number: u64,
+    pub(crate) group: u32,
     pub(crate) tokens: u64,
     pub(crate) version: u32,
     pub(crate) launched: Time,
     pub(crate) finished: Time,
-    /// The round that it ended in.
-    pub(crate) round: u32,
 }
 
 /// All places.
@@ -81,9 +82,10 @@ pub(crate) struct Responses {
 
 impl Responses {
     /// Puts in a new response, waiting, and returns its ticket.
-    pub(crate) fn add(&mut self, sample: u64, length: u64) -> Ticket {
+    pub(crate) fn add(&mut self, sample: u64, group: u32, length: u64) -> Ticket {
         let fresh = Response {
             sample,
+            group,
             length,
             done: 0,
             begun: false,
@@ -120,16 +122,16 @@ impl Responses {
         &mut self.places[place as usize]
     }
 
+    /// The same, to read.
+    pub(crate) fn at_rest(&self, place: u32) -> &Response {
+        &self.places[place as usize]
+    }
+
     /// Voids all tickets of a response and gives a new one.
     pub(crate) fn renew(&mut self, place: u32) -> Ticket {
         let response = &mut self.places[place as usize];
         response.turn += 1;
         Ticket { place, turn: response.turn }
-    }
-
-    /// The ticket of the response in a place that is in use.
-    pub(crate) fn ticket(&self, place: u32) -> Ticket {
-        Ticket { place, turn: self.places[place as usize].turn }
     }
 
     /// Takes a response out of its ring of rivals and frees its place.
@@ -163,11 +165,11 @@ mod tests {
     #[test]
     fn a_ticket_is_void_once_its_place_changes_hands() {
         let mut responses = Responses::default();
-        let first = responses.add(0, 10);
+        let first = responses.add(0, 0, 10);
         assert!(responses.get(first).is_some());
         responses.remove(first.place);
         assert!(responses.get(first).is_none());
-        let second = responses.add(1, 10);
+        let second = responses.add(1, 1, 10);
         assert_eq!(second.place, first.place, "places are used again");
         assert!(responses.get(first).is_none());
         let renewed = responses.renew(second.place);
@@ -178,7 +180,7 @@ mod tests {
     #[test]
     fn a_ring_of_rivals_closes_behind_the_one_that_leaves() {
         let mut responses = Responses::default();
-        let places: Vec<u32> = (0..3).map(|_| responses.add(7, 1).place).collect();
+        let places: Vec<u32> = (0..3).map(|_| responses.add(7, 0, 1).place).collect();
         for (index, &place) in places.iter().enumerate() {
             responses.at(place).rival = places[(index + 1) % 3];
         }

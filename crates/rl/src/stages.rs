@@ -5,7 +5,7 @@
 
 use pipestep_engine::{Bytes, Duration, Rate};
 
-use crate::{Distribution, Fraction};
+use crate::{Distribution, Fraction, RoutingRecord};
 
 /// Engines that generate responses by continuous batching: a slot frees when its response ends.
 ///
@@ -97,6 +97,8 @@ pub struct Update {
     /// From having the samples (of the batch, or in stream mode of the mini-step) to being able to start on
     /// them: moving them, or devices that migrate. It does not occupy the trainer.
     pub handoff: Duration,
+    /// What each sample brings along besides its tokens, which takes time on a link before `handoff`.
+    pub record: Option<RoutingRecord>,
     /// Before the first mini-step, on the trainer: for example old log-probabilities.
     pub prepare: Duration,
     /// Time of a mini-step.

@@ -258,6 +258,8 @@ fn difference(before: &Counts, after: &Counts) -> Counts {
         lost: after.lost - before.lost,
         regenerated: after.regenerated - before.regenerated,
         wasted_tokens: after.wasted_tokens - before.wasted_tokens,
+        record_bytes: after.record_bytes - before.record_bytes,
+        truncated_tokens: after.truncated_tokens - before.truncated_tokens,
         engine_failures: after.engine_failures - before.engine_failures,
         restarts: after.restarts - before.restarts,
     }

@@ -3,10 +3,11 @@
 //! One idea: samples pass through the pools in order, are kept or not, and wait; the trainer takes what its
 //! next mini-step (in stream mode) or the whole update (elsewhere) needs as soon as that is there.
 
-use pipestep_engine::{EventQueue, Overflow, Time};
+use pipestep_engine::{Bytes, EventQueue, Overflow, Time};
 use rand::RngExt as _;
 
 use crate::RlError;
+use crate::group::Fate;
 use crate::inputs::{Keep, Mode};
 use crate::record::{Recorder, Row, SpanKind, bar};
 use crate::response::Sample;
@@ -36,6 +37,8 @@ pub(crate) struct Trainer {
     /// Mini-steps done.
     done: u32,
     pub(crate) samples: Vec<Sample>,
+    /// Until when the link that brings routing records is busy.
+    link_busy: Time,
     pub(crate) busy: crate::meter::Meter,
 }
 
@@ -51,6 +54,7 @@ impl Trainer {
             handed: 0,
             done: 0,
             samples: Vec::new(),
+            link_busy: Time::ZERO,
             busy: crate::meter::Meter::default(),
         }
     }
@@ -70,7 +74,7 @@ impl Trainer {
             self.busy.sub(now, 1);
         }
         self.phase = TrainerPhase::Idle;
-        (self.handed, self.done) = (0, 0);
+        (self.handed, self.done, self.link_busy) = (0, 0, now);
         self.taken
     }
 
@@ -119,9 +123,44 @@ impl<R: Recorder> Rounds<'_, R> {
         Ok(())
     }
 
-    /// Decides about a sample that is scored: kept and ready, or dropped.
+    /// A sample is scored: the group is decided about when all that it needs are.
     fn judge(&mut self, sample: Sample) -> Result<(), RlError> {
         self.scoring -= 1;
+        let number = sample.group;
+        if let Some(fate) = self.groups.get(number).gone {
+            self.drop_sample(sample, fate);
+            return Ok(());
+        }
+        let group = self.groups.at(number);
+        group.under_way -= 1;
+        group.scored.push(sample);
+        if group.scored.len() < self.inputs.group.responses as usize {
+            return Ok(());
+        }
+        self.groups.unscored -= 1;
+        let fate = self.decide(number);
+        let responses = u64::from(self.inputs.group.responses);
+        let group = self.groups.at(number);
+        if let Some(fate) = fate {
+            group.scored.clear();
+            group.gone = Some(fate);
+            self.groups.forget(number);
+            self.tally.counts.drop(fate, responses);
+            self.launched -= responses;
+            return if fate == Fate::Surplus { Ok(()) } else { self.throw_away(responses) };
+        }
+        self.ready.extend(group.scored.drain(..));
+        // What ends of it later is not needed.
+        group.gone = Some(Fate::Surplus);
+        self.groups.forget(number);
+        if self.is_filtered_round() {
+            self.credit += responses;
+        }
+        Ok(())
+    }
+
+    /// Why a group that is scored is not trained on; `None` if it is.
+    fn decide(&mut self, number: u32) -> Option<Fate> {
         let index = self.scored;
         self.scored += 1;
         let kept = match self.inputs.keep {
@@ -132,26 +171,19 @@ impl<R: Recorder> Rounds<'_, R> {
             }
         };
         if !kept {
-            self.tally.counts.filtered += 1;
-            self.forget_launch();
-            return self.throw_away();
+            return Some(Fate::Filtered);
         }
-        let filtered_round = self.inputs.keep != Keep::All && !self.is_async();
-        if self.too_old(sample) && (filtered_round || self.is_async()) {
-            return self.discard_old();
+        let filtered_round = self.is_filtered_round();
+        if (filtered_round || self.is_async()) && self.version_too_old(self.groups.get(number).oldest) {
+            return Some(Fate::Stale);
         }
-        if filtered_round {
-            let over = self.closed || sample.round != self.round;
-            let full = self.credit >= u64::from(self.inputs.batch);
-            if !self.is_partial() && (over || full) {
-                self.tally.counts.surplus += 1;
-                self.forget_launch();
-                return Ok(());
-            }
-            self.credit += 1;
-        }
-        self.ready.push_back(sample);
-        Ok(())
+        let full = self.credit >= u64::from(self.inputs.batch);
+        (filtered_round && !self.is_partial() && full).then_some(Fate::Surplus)
+    }
+
+    /// Whether the batch of a round is certain only when its samples are scored.
+    fn is_filtered_round(&self) -> bool {
+        self.inputs.keep != Keep::All && !self.is_async()
     }
 
     /// Samples that the trainer takes next.
@@ -191,7 +223,7 @@ impl<R: Recorder> Rounds<'_, R> {
         Ok(())
     }
 
-    fn take_samples(&mut self, now: Time, queue: &mut Queue) -> Result<(), Overflow> {
+    fn take_samples(&mut self, now: Time, queue: &mut Queue) -> Result<(), RlError> {
         let mut parts = 0;
         while self.trainer.taken < self.trainer.parts() {
             let need = self.next_need() as usize;
@@ -208,13 +240,25 @@ impl<R: Recorder> Rounds<'_, R> {
         self.hand_over(now, parts, queue)
     }
 
-    /// Has the samples of so many mini-steps brought to the trainer.
-    pub(crate) fn hand_over(&mut self, now: Time, parts: u32, queue: &mut Queue) -> Result<(), Overflow> {
-        if parts > 0 {
-            let era = self.era;
-            let at = now.after(self.costs.handoff)?;
-            queue.schedule(at, ENDS, Event::HandedOver { parts, era });
+    /// Has the samples of the last so many mini-steps that were taken brought to the trainer.
+    pub(crate) fn hand_over(&mut self, now: Time, parts: u32, queue: &mut Queue) -> Result<(), RlError> {
+        if parts == 0 {
+            return Ok(());
         }
+        let mut at = now;
+        if let Some(record) = &self.inputs.update.record {
+            let before: u32 = self.trainer.sizes[..(self.trainer.taken - parts) as usize].iter().sum();
+            let mut bytes = Bytes::ZERO;
+            for sample in &self.trainer.samples[before as usize..] {
+                let tokens = self.inputs.rollout.prompt_tokens.saturating_add(sample.tokens);
+                bytes = bytes.plus(record.size(tokens)?)?;
+            }
+            self.tally.counts.record_bytes += u128::from(bytes.get());
+            at = self.trainer.link_busy.max(now).after(record.time(bytes)?)?;
+            self.trainer.link_busy = at;
+        }
+        let era = self.era;
+        queue.schedule(at.after(self.costs.handoff)?, ENDS, Event::HandedOver { parts, era });
         Ok(())
     }
 

@@ -4,7 +4,7 @@
 //! staleness bound that can never be met) is refused here with the reason; what only shows in the run (a
 //! scorer that stops for good) ends in [`RlError::Deadlock`] or [`RlError::NoProgress`].
 
-use crate::inputs::{Keep, Mode, Placement, ScoringStart};
+use crate::inputs::{Group, Keep, Mode, Placement, ScoringStart};
 use crate::stages::{ScoringTime, SyncStyle, SyncTime, TokenTime, UpdateTime};
 use crate::{RlError, RlInputs};
 
@@ -26,6 +26,7 @@ impl RlInputs {
 /// Checks everything.
 pub(crate) fn validate(inputs: &RlInputs) -> Result<(), RlError> {
     counts(inputs)?;
+    group(inputs)?;
     rollout(inputs)?;
     scoring(inputs)?;
     update(inputs)?;
@@ -77,6 +78,27 @@ fn counts(inputs: &RlInputs) -> Result<(), RlError> {
         at_most(what, u64::from(pool.workers), u64::from(MOST_SERVERS))?;
     }
     Ok(())
+}
+
+fn group(inputs: &RlInputs) -> Result<(), RlError> {
+    let Group { responses, launch, cut: _ } = inputs.group;
+    at_least_one("`responses`", responses, "a prompt has no response to train on")?;
+    if launch < responses {
+        return refuse(format!(
+            "a group launches {launch} responses and needs {responses}: it is never complete; launch at least \
+             as many"
+        ));
+    }
+    for (what, count) in [("`batch`", inputs.batch), ("`launch`", inputs.launch)] {
+        if !count.is_multiple_of(responses) {
+            return refuse(format!(
+                "{what} is {count}, which is no whole number of groups of {responses}; write a multiple of \
+                 {responses}"
+            ));
+        }
+    }
+    let members = u64::from(inputs.launch / responses) * u64::from(launch);
+    at_most("the number of responses launched a round", members, u64::from(MOST))
 }
 
 fn rollout(inputs: &RlInputs) -> Result<(), RlError> {

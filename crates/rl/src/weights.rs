@@ -126,6 +126,7 @@ impl<R: Recorder> Rounds<'_, R> {
         for engine in 0..self.inputs.rollout.engines {
             self.fleet.hold(now, engine, Hold::Weights, &mut self.responses);
         }
+        self.even_out(None);
         self.weights.progress = Progress::Moving;
         self.send(now, queue)
     }
@@ -184,6 +185,7 @@ impl<R: Recorder> Rounds<'_, R> {
 
     fn load_engine(&mut self, now: Time, engine: u32, queue: &mut Queue) -> Result<(), RlError> {
         self.fleet.hold(now, engine, Hold::Weights, &mut self.responses);
+        self.even_out(Some(engine));
         self.weights.progress = Progress::Pass { engine, loading: true };
         Ok(self.send(now, queue)?)
     }

@@ -14,6 +14,7 @@ use rand_chacha::ChaCha12Rng;
 
 use crate::costs::Costs;
 use crate::fleet::Fleet;
+use crate::group::Groups;
 use crate::inputs::{AsyncRule, Mode};
 use crate::meter::Meter;
 use crate::pool::Pool;
@@ -82,26 +83,27 @@ pub(crate) struct Rounds<'a, R> {
     pub(crate) record: R,
     pub(crate) tally: Tally,
     pub(crate) responses: Responses,
+    pub(crate) groups: Groups,
     pub(crate) fleet: Fleet,
     pub(crate) pools: Vec<Pool>,
     pub(crate) trainer: Trainer,
     pub(crate) weights: WeightMove,
     pub(crate) random: Random,
 
-    /// Responses in line for a slot, before fresh samples.
+    /// Responses in line for a slot, before fresh prompts.
     pub(crate) pending: VecDeque<Ticket>,
     /// Responses that ended at this instant.
     pub(crate) just_ended: Vec<Sample>,
     /// Samples that wait for the rollout to be over before they are scored.
     pub(crate) gate: Vec<Sample>,
-    /// Samples beyond a full batch that the next round starts with.
+    /// The samples that completed a group beyond a full batch, with which the next round starts.
     pub(crate) carried: Vec<Sample>,
     /// Scored samples that wait for the update.
     pub(crate) ready: VecDeque<Sample>,
 
     /// Number of the next sample.
     pub(crate) next_sample: u64,
-    /// Samples that may still be launched in this round.
+    /// Prompts whose responses may still be launched in this round.
     pub(crate) fresh: u64,
     /// Samples launched and not yet ended.
     pub(crate) open: u64,
@@ -109,9 +111,9 @@ pub(crate) struct Rounds<'a, R> {
     pub(crate) scoring: u64,
     /// Samples of this round that are certain to be trained on.
     pub(crate) credit: u64,
-    /// Samples scored so far, for the even share.
+    /// Groups scored so far, for the even share.
     pub(crate) scored: u64,
-    /// Samples launched and not thrown away, for the staleness bound.
+    /// Samples that updates need of the groups launched and not thrown away, for the staleness bound.
     pub(crate) launched: u64,
 
     pub(crate) round: u32,
@@ -138,6 +140,8 @@ pub(crate) struct Rounds<'a, R> {
     pub(crate) done: bool,
     /// Reused by the handler of [`Event::Look`].
     ended: Vec<Ticket>,
+    /// Reused where members of a group are launched.
+    pub(crate) line: Vec<Ticket>,
 }
 
 /// The random streams of a run, one a purpose.
@@ -179,6 +183,7 @@ impl<'a, R: Recorder> Rounds<'a, R> {
             record,
             tally: Tally::new(inputs.warmup),
             responses: Responses::default(),
+            groups: Groups::default(),
             fleet: Fleet::new(rollout.engines, rollout.slots, R::ON),
             pools: inputs.scoring.iter().map(|pool| Pool::new(pool.workers)).collect(),
             trainer: Trainer::new(inputs.batch, inputs.update.mini_steps),
@@ -212,6 +217,7 @@ impl<'a, R: Recorder> Rounds<'a, R> {
             down: false,
             done: false,
             ended: Vec::new(),
+            line: Vec::new(),
         })
     }
 

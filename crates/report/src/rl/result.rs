@@ -134,6 +134,8 @@ pub struct RlCountsResult {
     pub lost: u64,
     pub regenerated: u64,
     pub wasted_tokens: u64,
+    pub truncated_tokens: u64,
+    pub record_bytes: u64,
     pub engine_failures: u64,
     pub restarts: u64,
 }
@@ -344,6 +346,8 @@ impl RlCountsResult {
             lost: counts.lost,
             regenerated: counts.regenerated,
             wasted_tokens: tokens(counts.wasted_tokens),
+            truncated_tokens: tokens(counts.truncated_tokens),
+            record_bytes: tokens(counts.record_bytes),
             engine_failures: counts.engine_failures,
             restarts: counts.restarts,
         }

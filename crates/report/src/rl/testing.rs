@@ -2,9 +2,9 @@
 
 use pipestep_engine::{Duration, Time};
 use pipestep_rl::{
-    AsyncRule, Distribution, EngineFailure, Faults, Fraction, InFlight, Keep, Mode, Placement, RlInputs,
-    Rollout, ScorerKind, ScoringPool, ScoringStart, ScoringTime, Sensitivity, Shape, Span, Survival,
-    SyncStyle, SyncTime, TokenTime, Update, UpdateTime, WeightSync, sensitivity, simulate_recorded,
+    AsyncRule, Distribution, EngineFailure, Faults, Fraction, Group, InFlight, Keep, Mode, Placement,
+    RlInputs, Rollout, ScorerKind, ScoringPool, ScoringStart, ScoringTime, Sensitivity, Shape, Span,
+    Survival, SyncStyle, SyncTime, TokenTime, Update, UpdateTime, WeightSync, sensitivity, simulate_recorded,
 };
 
 use super::RlView;
@@ -95,6 +95,7 @@ fn inputs() -> RlInputs {
         mode: Mode::Sync,
         batch: 8,
         launch: 8,
+        group: Group::SINGLE,
         rounds: 5,
         warmup: 1,
         seed: 0,
@@ -117,6 +118,7 @@ fn inputs() -> RlInputs {
             prepare: Duration::ZERO,
             time: UpdateTime::Fixed(seconds(4)),
             finish: Duration::ZERO,
+            record: None,
             speed: Fraction::ONE,
         },
         sync: WeightSync {

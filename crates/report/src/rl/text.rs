@@ -10,7 +10,7 @@ use pipestep_rl::{Counts, Fraction, InFlight, Keep, KvCache, MemoryOutcome, Mode
 use super::result::move_text;
 use super::text_tables::{signed_percent, split_table, stage_table, staleness_table};
 use super::{RlView, mean_and_oldest};
-use crate::table::{heading, lines, wrapped};
+use crate::table::{COLUMNS, heading, lines, wrapped};
 use crate::units::{bytes_short, grouped, percent, trimmed};
 
 /// What `run` prints about rounds of RL, at most 100 columns wide.
@@ -36,15 +36,34 @@ fn shape_line(view: &RlView) -> String {
     let count = |number: u32, one: &str, many: &str| {
         format!("{} {}", grouped(u64::from(number)), if number == 1 { one } else { many })
     };
-    format!(
-        "{}, {} of {}, batches of {}, {} after {}",
+    let responses = inputs.group.responses;
+    let groups = match responses {
+        1 => String::new(),
+        _ => format!(" ({} of {responses})", count(inputs.batch / responses, "prompt", "prompts")),
+    };
+    let parts = [
         mode_text(inputs.mode),
-        count(inputs.rollout.engines, "engine", "engines"),
-        count(inputs.rollout.slots, "slot", "slots"),
-        grouped(u64::from(inputs.batch)),
-        count(inputs.rounds, "update", "updates"),
-        inputs.warmup
-    )
+        format!(
+            "{} of {}",
+            count(inputs.rollout.engines, "engine", "engines"),
+            count(inputs.rollout.slots, "slot", "slots")
+        ),
+        format!("batches of {}{groups}", grouped(u64::from(inputs.batch))),
+        format!("{} after {}", count(inputs.rounds, "update", "updates"), inputs.warmup),
+    ];
+    let mut line = String::new();
+    let mut width = "rl: ".len();
+    for part in parts {
+        let gap = match width {
+            _ if line.is_empty() => "",
+            _ if width + part.len() + 3 > COLUMNS => ",\n    ",
+            _ => ", ",
+        };
+        width = if gap.contains('\n') { 4 } else { width + gap.len() } + part.len();
+        line += gap;
+        line += &part;
+    }
+    line
 }
 
 /// The mode with its rules.
@@ -86,6 +105,9 @@ fn summary_lines(view: &RlView) -> Vec<(&'static str, String)> {
     let (mean, oldest) = mean_and_oldest(&outcome.staleness);
     found.push(("staleness", format!("{} updates on average, {oldest} at most", trimmed(mean, 2))));
     found.extend(view.sync_bytes().map(|bytes| ("weight sync", sync(view, bytes))));
+    if outcome.counts.record_bytes > 0 {
+        found.push(("records", records(view, outcome.counts.record_bytes)));
+    }
     if let Some(memory) = &outcome.memory {
         found.push(("memory", memory_line(memory)));
         found.push(("to rollout", switch_line(view, &memory.to_rollout)));
@@ -133,6 +155,9 @@ fn bottleneck(view: &RlView) -> String {
 
 fn samples(view: &RlView, counts: &Counts) -> String {
     let mut parts = vec![format!("{} trained on", grouped(counts.trained))];
+    if counts.launched != counts.trained {
+        parts.push(format!("{} launched", grouped(counts.launched)));
+    }
     for (count, what) in [
         (counts.filtered, "scored and not kept"),
         (counts.aborted, "aborted"),
@@ -149,6 +174,10 @@ fn samples(view: &RlView, counts: &Counts) -> String {
     if counts.engine_failures > 0 {
         let what = if counts.engine_failures == 1 { "engine failure" } else { "engine failures" };
         parts.push(format!("{} {what}", grouped(counts.engine_failures)));
+    }
+    if counts.truncated_tokens > 0 {
+        let tokens = u64::try_from(counts.truncated_tokens).unwrap_or(u64::MAX);
+        parts.push(format!("{} tokens cut to the shortest of their group", grouped(tokens)));
     }
     let all = counts.finished_tokens + counts.wasted_tokens;
     if counts.wasted_tokens > 0 && all > 0 {
@@ -200,6 +229,12 @@ fn sync(view: &RlView, bytes: Bytes) -> String {
         grouped(engines),
         if engines == 1 { "engine" } else { "engines" }
     )
+}
+
+fn records(view: &RlView, bytes: u128) -> String {
+    let updates = view.sensitivity.base.rounds.len().max(1) as u128;
+    let each = Bytes::new(u64::try_from(bytes / updates).unwrap_or(u64::MAX));
+    format!("{} of routing to the trainer an update", bytes_short(each))
 }
 
 /// Binary units: capacities of devices are given in them.

@@ -222,6 +222,47 @@ fn weights_are_distributed_whole_or_by_shards() {
     }
 }
 
+/// A sample of so many tokens, whose record goes over a link of a byte a nanosecond.
+#[test]
+fn routing_records_take_their_bytes_to_the_trainer() {
+    for case in cases("routing_record_cases") {
+        let (given, expect) = (&case["scenario"], &case["expect"]);
+        let number = |key: &str| u32::try_from(whole(&given[key])).unwrap();
+        let record = RoutingRecord {
+            layers: number("moe_layers"),
+            top_k: number("top_k"),
+            bytes_per_id: number("bytes_per_id"),
+            identity: Bytes::new(24),
+            header: Bytes::new(whole(&given["header_bytes"])),
+            rate: Rate::new(1, 1).unwrap(),
+        };
+        let tokens = whole(&given["tokens"]);
+        assert_eq!(record.ids(tokens).unwrap(), Bytes::new(whole(&expect["id_bytes"])));
+        let mut inputs = plain(Mode::Sync, 1, Shape::Fixed(tokens - 100));
+        inputs.rollout.prompt_tokens = 100;
+        inputs.update.record = Some(record);
+        let outcome = simulate(&inputs).unwrap();
+        let payload = whole(&expect["declared_payload_bytes"]);
+        let rounds = u64::from(inputs.rounds);
+        assert_eq!(outcome.counts.record_bytes, u128::from(rounds * payload), "{case}");
+        assert_eq!(outcome.split.handoff, nanos(rounds * payload), "{case}");
+    }
+}
+
+#[test]
+fn records_of_mini_steps_share_the_link() {
+    // Two samples that end together, a mini-step each: 2 + 24 + 1 + 128 bytes one after the other.
+    let mut inputs = plain(Mode::Stream, 2, Shape::Fixed(1));
+    inputs.update.mini_steps = 2;
+    inputs.update.handoff = seconds(1);
+    let header = Bytes::new(128);
+    let rate = Rate::per_second(155).unwrap();
+    let identity = Bytes::new(24);
+    inputs.update.record =
+        Some(RoutingRecord { layers: 1, top_k: 2, bytes_per_id: 1, identity, header, rate });
+    assert_eq!(simulate(&inputs).unwrap().round, seconds(1 + 1 + 1 + 1));
+}
+
 #[test]
 fn small_timelines_come_out() {
     let mut seen = 0;

@@ -20,6 +20,7 @@ pub(crate) fn plain(mode: Mode, batch: u32, lengths: Shape) -> RlInputs {
         mode,
         batch,
         launch: batch,
+        group: Group::SINGLE,
         rounds: 4,
         warmup: 1,
         seed: 1,
@@ -42,6 +43,7 @@ pub(crate) fn plain(mode: Mode, batch: u32, lengths: Shape) -> RlInputs {
             prepare: Duration::ZERO,
             time: UpdateTime::Fixed(Duration::ZERO),
             finish: Duration::ZERO,
+            record: None,
             speed: Fraction::ONE,
         },
         sync: WeightSync {

@@ -9,6 +9,7 @@
 mod book;
 mod common;
 mod faults;
+mod groups;
 mod memory;
 mod modes;
 mod properties;

@@ -1,7 +1,7 @@
 //! Rules that hold whatever the inputs are.
 
 use crate::common::*;
-use pipestep_engine::Time;
+use pipestep_engine::{Bytes, Rate, Time};
 use pipestep_rl::*;
 use proptest::prelude::*;
 
@@ -33,22 +33,36 @@ fn keeps() -> impl Strategy<Value = Keep> {
     ]
 }
 
+fn groups() -> impl Strategy<Value = Group> {
+    let cut = prop_oneof![Just(GroupCut::Each), Just(GroupCut::Shortest)];
+    let several = (1..4_u32, 0..3_u32, cut).prop_map(|(responses, extra, cut)| Group {
+        responses,
+        launch: responses + extra,
+        cut,
+    });
+    prop_oneof![Just(Group::SINGLE), several]
+}
+
 prop_compose! {
     fn any_inputs()(
         mode in modes(),
         keep in keeps(),
         (batch, extra) in (1..12_u32, 0..6_u32),
+        group in groups(),
         (engines, slots) in (1..4_u32, 1..5_u32),
         lengths in prop::collection::vec(1..40_u64, 1..12),
         (per_response, prefill) in (0..3_u64, 0..2_u64),
         (scorers, workers) in (0..3_usize, 1..4_u32),
         (mini_steps, staggered, stream) in (1..4_u32, any::<bool>(), any::<bool>()),
         (learn, sync, handoff) in (0..60_u64, 0..10_u64, 0..5_u64),
+        record in any::<bool>(),
         (seed, copies, discard) in (any::<u64>(), 1..3_u32, prop::option::of(2..5_u32)),
         faults in any_faults(),
         switch in prop::option::of((0..20_u64, 0..20_u64)),
     ) -> RlInputs {
+        let (batch, extra) = (batch * group.responses, extra * group.responses);
         let mut inputs = plain(mode, batch, Shape::Empirical(lengths));
+        inputs.group = group;
         inputs.keep = keep;
         inputs.seed = seed;
         inputs.launch = if matches!(mode, Mode::Async(_)) { batch } else { batch + extra };
@@ -70,6 +84,14 @@ prop_compose! {
         inputs.update.mini_steps = mini_steps.min(batch);
         inputs.update.time = UpdateTime::Fixed(nanos(learn));
         inputs.update.handoff = nanos(handoff);
+        inputs.update.record = record.then(|| RoutingRecord {
+            layers: 2,
+            top_k: 1,
+            bytes_per_id: 1,
+            identity: Bytes::new(3),
+            header: Bytes::new(8),
+            rate: Rate::new(20, 1).unwrap(),
+        });
         inputs.sync.time = SyncTime::Fixed(nanos(sync));
         inputs.sync.style = if staggered { SyncStyle::Staggered } else { SyncStyle::Blocking };
         inputs.discard_older_than = discard;

@@ -1,7 +1,7 @@
 //! `[rl]` as it is written: the mode, the batch, rollout, scoring, update. What surrounds them is in
 //! [`super::rl_around`].
 
-use pipestep_engine::Duration;
+use pipestep_engine::{Bytes, Duration, Rate};
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 use super::rl_around::{Faults, Memory, Prices, Sync};
@@ -65,6 +65,8 @@ table! {
         /// Samples launched a round; those past `batch` are aborted or, with partial, continued; `batch` if
         /// left out.
         launch: Count = "640",
+        /// How many responses each prompt has; one if left out.
+        group: Group = "",
         /// Updates to measure; 20 if left out.
         rounds: Count = "20",
         /// Updates before the measurement; 1 if left out.
@@ -112,6 +114,20 @@ table! {
         faults: Faults = "",
         /// What the pools cost, if a cost is wanted.
         prices: Prices = "",
+    }
+}
+
+table! {
+    /// The responses to one prompt: an update takes all that it needs of them, or none.
+    Group requires [responses] {
+        /// Responses that an update needs of each prompt; `rl.batch` and `rl.launch` are multiples of it.
+        responses: Count = "16",
+        /// Responses launched for each prompt, of which the first to end are taken and the others aborted;
+        /// `responses` if left out.
+        launch: Count = "20",
+        /// What responses keep that are cut and continued: each all of its tokens (each, the default), or as
+        /// many as the shortest of its group that is cut at the same time (shortest).
+        cut: Word<CutWord> = r#""shortest""#,
     }
 }
 
@@ -189,6 +205,8 @@ table! {
         time: ByTokens<OneOrList<Duration>> = r#""16 s""#,
         /// From having the samples of a mini-step to being able to start on them; none if left out.
         handoff: Duration = r#""1 s""#,
+        /// What each sample brings along, over a link, before the handoff; nothing if left out.
+        record: RoutingRecord = "",
         /// Before the first mini-step, on the trainer; none if left out.
         prepare: Duration = r#""4 s""#,
         /// After the last mini-step; none if left out.
@@ -197,6 +215,25 @@ table! {
         step_tokens: Positive = "1_048_576",
         /// How many times faster it is than these times; 1 if left out.
         speed: AboveZero = "2",
+    }
+}
+
+table! {
+    /// Which experts each token went to, so that the update sends it to the same ones (routing replay). The record
+    /// of a sample has their numbers, `identity` and a bit for each token, and `header`.
+    RoutingRecord requires [layers, top_k, rate] {
+        /// Layers with experts.
+        layers: Count = "48",
+        /// Experts that a token goes to in each.
+        top_k: Count = "8",
+        /// Bytes of an expert's number; 2 if left out.
+        bytes_per_id: Count = "2",
+        /// Bytes that tell a token apart, for each; none if left out.
+        identity: Bytes = r#""24 B""#,
+        /// Bytes at the head of each record; none if left out.
+        header: Bytes = r#""128 B""#,
+        /// How fast records go from the engines to the trainer, one after the other.
+        rate: Rate = r#""10 GB/s""#,
     }
 }
 
@@ -303,6 +340,11 @@ choice! {
 choice! {
     /// What happens to responses that run when their engine takes new weights.
     InFlightWord { Drain = "drain", Continue = "continue", Abort = "abort" }
+}
+
+choice! {
+    /// What responses of a group keep that are cut.
+    CutWord { Each = "each", Shortest = "shortest" }
 }
 
 choice! {

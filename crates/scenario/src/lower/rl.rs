@@ -5,7 +5,8 @@ mod stages;
 
 use pipestep_engine::Duration;
 use pipestep_rl::{
-    AsyncRule, Fraction, InFlight, Keep, KvCache, Mode, Placement, RlError, RlInputs, ScoringStart, Switching,
+    AsyncRule, Fraction, Group, GroupCut, InFlight, Keep, KvCache, Mode, Placement, RlError, RlInputs,
+    ScoringStart, Switching,
 };
 
 use super::{Broken, Models};
@@ -13,7 +14,7 @@ use crate::diagnostic::{Diagnostic, Span};
 use crate::files::Files;
 use crate::format::File;
 use crate::format::rl::{
-    self as written, CacheWord, InFlightWord, KeepWord, ModeWord, PlacementWord, StartWord,
+    self as written, CacheWord, CutWord, InFlightWord, KeepWord, ModeWord, PlacementWord, StartWord,
 };
 use crate::read::{Count, Key, Problems, Word};
 use crate::rl::RlScenario;
@@ -70,6 +71,7 @@ pub(crate) fn lower_rl(
     let update = stages::update(rl, &mut reading);
     let sync = around::sync(rl, &mut reading);
     let mode = mode(rl, &mut reading);
+    let group = group(rl);
     let keep = keep(rl, &mut reading);
     let placement = placement(rl, &mut reading);
     let faults = around::faults(rl, &mut reading);
@@ -90,6 +92,7 @@ pub(crate) fn lower_rl(
         mode,
         batch,
         launch: rl.launch.or(Count(batch)).ok_or(Broken)?.0,
+        group: group?,
         rounds: rl.rounds.or(Count(20)).ok_or(Broken)?.0,
         warmup: rl.warmup.or(1).ok_or(Broken)?,
         seed: rl.seed.or(0).ok_or(Broken)?,
@@ -126,6 +129,8 @@ fn place_of(error: &RlError, root: &Table) -> Option<Span> {
     // The refusals of `pipestep-rl` are sentences; what they are about shows in a word or two.
     let mentioned = [
         ("a round launches", "rl.launch"),
+        ("a group launches", "rl.group.launch"),
+        ("responses launched a round", "rl.group"),
         ("over-sampling", "rl.launch"),
         ("staleness bound of", "rl.discard_older_than"),
         ("times per token", "rl.rollout.token_time"),
@@ -197,6 +202,24 @@ fn mode(rl: &written::Rl, reading: &mut Reading<'_, '_>) -> Result<Mode, Broken>
                 },
             })
         }
+    })
+}
+
+/// How many responses each prompt has.
+fn group(rl: &written::Rl) -> Result<Group, Broken> {
+    let group = match &rl.group {
+        Key::Absent => return Ok(Group::SINGLE),
+        Key::Broken => return Err(Broken),
+        Key::Given(group, _) => group,
+    };
+    let responses = group.responses.get().ok_or(Broken)?.0;
+    Ok(Group {
+        responses,
+        launch: group.launch.or(Count(responses)).ok_or(Broken)?.0,
+        cut: match group.cut.or(Word(CutWord::Each)).ok_or(Broken)?.0 {
+            CutWord::Each => GroupCut::Each,
+            CutWord::Shortest => GroupCut::Shortest,
+        },
     })
 }
 

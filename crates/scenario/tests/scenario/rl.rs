@@ -65,6 +65,25 @@ fn what_is_left_out_of_rounds_has_its_default() {
     assert_eq!(inputs(SHORT, &["rl.mode=stream"]).scoring_start, ScoringStart::AsFinished);
 }
 
+#[test]
+fn several_responses_to_a_prompt() {
+    let read = inputs(SHORT, &["rl.group={ responses = 4 }"]);
+    assert_eq!(read.group, Group { responses: 4, launch: 4, cut: GroupCut::Each });
+    let read = inputs(SHORT, &["rl.group={ responses = 4, launch = 6, cut = \"shortest\" }"]);
+    assert_eq!(read.group, Group { responses: 4, launch: 6, cut: GroupCut::Shortest });
+    assert_eq!(inputs(SHORT, &[]).group, Group::SINGLE);
+}
+
+#[test]
+fn samples_bring_a_record_of_their_routing() {
+    let set = "rl.update.record={ layers = 48, top_k = 8, identity = \"24 B\", rate = \"1 GB/s\" }";
+    let record = inputs(SHORT, &[set]).update.record.expect("there is one");
+    let rate = Rate::per_second(1_000_000_000).expect("above zero");
+    let (identity, header) = (Bytes::new(24), Bytes::ZERO);
+    assert_eq!(record, RoutingRecord { layers: 48, top_k: 8, bytes_per_id: 2, identity, header, rate });
+    assert_eq!(inputs(SHORT, &[]).update.record, None);
+}
+
 /// Every key of the stages and of what surrounds them.
 const LONG: &str = r#"
 [rl]

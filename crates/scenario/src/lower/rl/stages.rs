@@ -1,9 +1,9 @@
 //! The stages of `[rl]`: rollout, scoring pools, update.
 
-use pipestep_engine::Duration;
+use pipestep_engine::{Bytes, Duration};
 use pipestep_rl::{
-    Distribution, Fraction, Rollout, ScorerKind, ScoringPool, ScoringTime, Shape, TokenTime, Update,
-    UpdateTime,
+    Distribution, Fraction, Rollout, RoutingRecord, ScorerKind, ScoringPool, ScoringTime, Shape, TokenTime,
+    Update, UpdateTime,
 };
 
 use super::{Broken, Reading};
@@ -122,12 +122,29 @@ pub(super) fn update(
     let update = Update {
         mini_steps: update.mini_steps.or(Count(1)).ok_or(Broken)?.0,
         handoff: or_none(&update.handoff)?,
+        record: routing_record(&update.record)?,
         prepare: or_none(&update.prepare)?,
         time,
         finish: or_none(&update.finish)?,
         speed: speed(&update.speed, "rl.update.speed", reading)?,
     };
     Ok((update, step_tokens))
+}
+
+fn routing_record(record: &Key<written::RoutingRecord>) -> Result<Option<RoutingRecord>, Broken> {
+    let record = match record {
+        Key::Absent => return Ok(None),
+        Key::Broken => return Err(Broken),
+        Key::Given(record, _) => record,
+    };
+    Ok(Some(RoutingRecord {
+        layers: record.layers.get().ok_or(Broken)?.0,
+        top_k: record.top_k.get().ok_or(Broken)?.0,
+        bytes_per_id: record.bytes_per_id.or(Count(2)).ok_or(Broken)?.0,
+        identity: record.identity.or(Bytes::ZERO).ok_or(Broken)?,
+        header: record.header.or(Bytes::ZERO).ok_or(Broken)?,
+        rate: *record.rate.get().ok_or(Broken)?,
+    }))
 }
 
 fn update_time(time: &ByTokens<OneOrList<Duration>>) -> Result<UpdateTime, Broken> {
