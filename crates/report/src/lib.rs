@@ -63,9 +63,9 @@ pub use pareto::pareto_front;
 pub use picture::{Picture, PictureError};
 pub use result::{BubbleResult, MessagesResult, RankResult, ResultFile, SCHEMA, StepResult};
 pub use rl::{
-    LengthBin, RlCostResult, RlCountsResult, RlMemoryResult, RlResult, RlView, RoundResult, SplitResult,
-    StageResult, StalenessResult, SwitchResult, SyncResult, TailResult, rl_lengths, rl_staleness, rl_text,
-    rl_timeline,
+    LengthBin, RlCostResult, RlCountsResult, RlJobResult, RlMemoryResult, RlResult, RlView, RoundResult,
+    SplitResult, StageResult, StalenessResult, SwitchResult, SyncResult, TailResult, rl_lengths,
+    rl_staleness, rl_text, rl_timeline,
 };
 pub use step_runs::{StepRuns, StepRunsResult, step_runs_histogram, step_runs_text};
 pub use table::{compare_text, run_text};

@@ -16,8 +16,8 @@ mod timeline;
 
 pub use histograms::{rl_lengths, rl_staleness};
 pub use result::{
-    LengthBin, RlCostResult, RlCountsResult, RlMemoryResult, RlResult, RoundResult, SplitResult, StageResult,
-    StalenessResult, SwitchResult, SyncResult, TailResult,
+    LengthBin, RlCostResult, RlCountsResult, RlJobResult, RlMemoryResult, RlResult, RoundResult, SplitResult,
+    StageResult, StalenessResult, SwitchResult, SyncResult, TailResult,
 };
 pub use text::rl_text;
 pub use timeline::rl_timeline;

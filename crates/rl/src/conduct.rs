@@ -192,7 +192,8 @@ impl<R: Recorder> Rounds<'_, R> {
     pub(crate) fn settle_round_owed(&mut self, now: Time) {
         if std::mem::take(&mut self.round_owed) {
             let levels = self.levels(now);
-            self.done = self.tally.end_round(now, levels, self.inputs.rounds);
+            self.measured = self.tally.end_round(now, levels, self.inputs.rounds);
+            self.done = self.measured && self.turns.is_none();
         }
     }
 
@@ -330,6 +331,8 @@ impl<R: Recorder> Rounds<'_, R> {
             Pace::Sync
         } else if self.switching.is_some() {
             Pace::Switch
+        } else if self.waits_for_turn() {
+            Pace::Turn
         } else if self.trainer.waits_for_handoff() {
             Pace::Handoff
         } else if self.waits_for_scores() {

@@ -51,6 +51,27 @@ pub struct RlInputs {
     pub faults: Faults,
     /// What the pools cost, if a cost is wanted.
     pub prices: Option<Prices>,
+    /// Other jobs on the same engines and trainer. `None`: they are this job's alone.
+    pub sharing: Option<Sharing>,
+}
+
+/// Jobs that take turns on one set of engines and one trainer. Each generates and trains in phases ([`Mode::Sync`]),
+/// so one can generate while another trains. Scoring pools are each job's own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sharing {
+    /// How long the engines, or the trainer, take to change from one job to another.
+    pub handoff: Duration,
+    /// The jobs besides the one that these inputs describe.
+    pub jobs: Vec<SharedJob>,
+}
+
+/// A job that shares engines and trainer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SharedJob {
+    /// Its name in reports.
+    pub name: String,
+    /// What it is; engines and slots are those of the job it shares with.
+    pub inputs: RlInputs,
 }
 
 /// The responses to one prompt. An update takes a group as a whole (advantages relative to the group need every

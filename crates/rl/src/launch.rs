@@ -8,12 +8,13 @@ use rand_distr::{Distribution as _, Exp1};
 use crate::RlError;
 use crate::record::{Recorder, Row, SpanKind, StintEnd, bar};
 use crate::response::{Response, Sample, Stage, Ticket};
+use crate::turns::Shared;
 use crate::world::{BREAKS, ENDS, Event, Queue, Rounds};
 
 impl<R: Recorder> Rounds<'_, R> {
     /// Fills free slots: responses in line first, then fresh samples.
     pub(crate) fn launch(&mut self, now: Time, queue: &mut Queue) -> Result<(), RlError> {
-        if !self.rollout_open {
+        if !self.rollout_open || !self.has(Shared::Engines) {
             return Ok(());
         }
         while self.fleet.has_room() {

@@ -51,6 +51,7 @@
 //!     placement: Placement::Separate,
 //!     faults: Faults::none(),
 //!     prices: None,
+//!     sharing: None,
 //! };
 //! assert_eq!(simulate(&inputs)?.round, seconds(60));
 //! inputs.mode = Mode::OneStepOff;
@@ -94,6 +95,7 @@ mod simulate;
 mod stages;
 mod tally;
 mod train;
+mod turns;
 mod validate;
 mod weights;
 mod world;
@@ -105,10 +107,10 @@ pub use fraction::Fraction;
 pub use histogram::Histogram;
 pub use inputs::{
     AsyncRule, Group, GroupCut, InFlight, Keep, KvCache, Mode, Placement, Prices, RlInputs, ScoringStart,
-    Switching,
+    SharedJob, Sharing, Switching,
 };
 pub use memory::{ColocatedMemory, HeldIn, MemoryItem, MemoryMove, MemoryOutcome, SwitchOrder, SwitchPlan};
-pub use outcome::{Cost, Counts, RlOutcome, Round, Split, StageUse, Tail};
+pub use outcome::{Cost, Counts, JobOutcome, RlOutcome, Round, Split, StageUse, Tail};
 pub use record::{Row, Span, SpanKind, StintEnd};
 pub use routing::RoutingRecord;
 pub use sensitivity::{Gain, Sensitivity, Stage, sensitivity, sped_up, turning_point};

@@ -41,6 +41,25 @@ pub struct RlOutcome {
     pub cost: Option<Cost>,
     /// Memory of colocated devices, if it was given.
     pub memory: Option<MemoryOutcome>,
+    /// The other jobs on the same engines and trainer.
+    pub jobs: Vec<JobOutcome>,
+}
+
+/// The outcome of a job that shared engines and trainer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobOutcome {
+    /// Its name.
+    pub name: String,
+    /// Its own rounds.
+    pub outcome: RlOutcome,
+}
+
+impl RlOutcome {
+    /// Samples that all jobs together trained on, each second.
+    pub fn all_samples_per_s(&self) -> f64 {
+        let others = self.jobs.iter().map(|job| job.outcome.useful_samples_per_s);
+        self.useful_samples_per_s + others.sum::<f64>()
+    }
 }
 
 /// Where the trainer's time went.
@@ -58,6 +77,8 @@ pub struct Split {
     pub sync: Duration,
     /// Changing phase on colocated devices.
     pub switch: Duration,
+    /// Waiting for its turn on engines or trainer that other jobs use, their handoff included.
+    pub turn: Duration,
     /// Down.
     pub down: Duration,
 }

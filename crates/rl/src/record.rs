@@ -75,6 +75,11 @@ pub enum SpanKind {
     },
     /// Colocated devices change to rollout or to training.
     Switch,
+    /// In use by another job.
+    OtherJob {
+        /// Which, from 1.
+        job: u32,
+    },
     /// Down after a fault.
     Down,
 }

@@ -38,7 +38,7 @@ pub struct Gain {
     pub stage: Stage,
     /// Its name in the outcome.
     pub name: String,
-    /// Samples trained on, each second.
+    /// Samples trained on, each second; of all jobs together, where they share engines and trainer.
     pub useful_samples_per_s: f64,
     /// That against the run as given, less 1: 0.25 is a quarter more.
     pub gain: f64,
@@ -75,12 +75,12 @@ pub fn sensitivity(inputs: &RlInputs) -> Result<Sensitivity, RlError> {
     let mut gains = Vec::new();
     for stage in Stage::all(inputs) {
         let outcome = simulate(&sped_up(inputs, stage, Fraction::DOUBLE)?)?;
-        let rate = outcome.useful_samples_per_s;
+        let rate = outcome.all_samples_per_s();
         gains.push(Gain {
             stage,
             name: stage.name(inputs),
             useful_samples_per_s: rate,
-            gain: rate / base.useful_samples_per_s - 1.0,
+            gain: rate / base.all_samples_per_s() - 1.0,
         });
     }
     let mut best: Option<&Gain> = None;
@@ -113,6 +113,12 @@ pub fn sped_up(inputs: &RlInputs, stage: Stage, factor: Fraction) -> Result<RlIn
     let speed = speed.ok_or_else(|| refuse(format!("there is no stage `{name}`")))?;
     *speed =
         speed.times(factor).ok_or_else(|| refuse(format!("the speed of `{name}` has too many digits")))?;
+    if matches!(stage, Stage::Rollout | Stage::Update) {
+        // Engines and trainer are those of all jobs.
+        for job in changed.sharing.iter_mut().flat_map(|sharing| &mut sharing.jobs) {
+            job.inputs = sped_up(&job.inputs, stage, factor)?;
+        }
+    }
     Ok(changed)
 }
 

@@ -22,10 +22,11 @@ pub(crate) enum Pace {
     Update,
     Sync,
     Switch,
+    Turn,
     Down,
 }
 
-const PACES: usize = 7;
+const PACES: usize = 8;
 
 /// Integrals of busy servers, in nanoseconds times servers.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +58,9 @@ pub(crate) struct Tally {
     lengths: Histogram,
     /// Readings at the end of the warm-up.
     window: Option<(Time, Counts, Levels)>,
-    /// Readings at the end.
+    /// All rounds to measure have ended.
+    is_over: bool,
+    /// Readings at that instant.
     last: (Counts, Levels),
 }
 
@@ -76,12 +79,13 @@ impl Tally {
             staleness: Vec::new(),
             lengths: Histogram::default(),
             window: None,
+            is_over: false,
             last: (Counts::default(), Levels::default()),
         }
     }
 
     const fn measures(&self) -> bool {
-        self.ended >= self.warmup
+        self.ended >= self.warmup && !self.is_over
     }
 
     /// When the last round ended.
@@ -129,8 +133,11 @@ impl Tally {
         self.batch = batch;
     }
 
-    /// A round has ended. Returns whether it was the last of those to measure.
+    /// A round has ended. Returns whether all that are to be measured have.
     pub(crate) fn end_round(&mut self, now: Time, levels: Levels, measured: u32) -> bool {
+        if self.is_over {
+            return true;
+        }
         let spent = self.pace.spent(now);
         let generation = self.generations.pop_front();
         if self.measures() {
@@ -149,13 +156,13 @@ impl Tally {
         }
         (self.last_end, self.last_spent) = (now, spent);
         self.ended += 1;
-        let done = self.ended == self.warmup + measured;
-        if done {
+        self.is_over = self.ended == self.warmup + measured;
+        if self.is_over {
             self.last = (self.counts, levels);
         } else if self.ended == self.warmup {
             self.window = Some((now, self.counts, levels));
         }
-        done
+        self.is_over
     }
 
     /// The outcome of a run that is done.
@@ -179,6 +186,7 @@ impl Tally {
             tail: tail(&self.rounds, &counts, u64::from(inputs.rollout.copies)),
             cost: cost(inputs, elapsed, count, counts.trained),
             memory: None,
+            jobs: Vec::new(),
             rounds: self.rounds,
             stages,
             counts,
@@ -223,6 +231,7 @@ fn split_between(before: &[u64; PACES], after: &[u64; PACES]) -> Split {
         update: spent(Pace::Update),
         sync: spent(Pace::Sync),
         switch: spent(Pace::Switch),
+        turn: spent(Pace::Turn),
         down: spent(Pace::Down),
     }
 }
@@ -238,6 +247,7 @@ fn total(rounds: &[Round]) -> Split {
         update: sum(|split| split.update),
         sync: sum(|split| split.sync),
         switch: sum(|split| split.switch),
+        turn: sum(|split| split.turn),
         down: sum(|split| split.down),
     }
 }

@@ -12,6 +12,7 @@ use crate::inputs::{Keep, Mode};
 use crate::record::{Recorder, Row, SpanKind, bar};
 use crate::response::Sample;
 use crate::tally::Levels;
+use crate::turns::Shared;
 use crate::world::{CONTROL, ENDS, Event, Queue, Rounds};
 
 /// What the trainer is at.
@@ -196,7 +197,7 @@ impl<R: Recorder> Rounds<'_, R> {
 
     /// Takes samples, and starts the next mini-step or the end of the update if the trainer is free.
     pub(crate) fn train(&mut self, now: Time, queue: &mut Queue) -> Result<(), RlError> {
-        if self.down || !self.update_allowed || self.weights.blocks_trainer() {
+        if self.down || !self.update_allowed || self.weights.blocks_trainer() || !self.has(Shared::Trainer) {
             return Ok(());
         }
         self.take_samples(now, queue)?;

@@ -4,6 +4,7 @@
 //! staleness bound that can never be met) is refused here with the reason; what only shows in the run (a
 //! scorer that stops for good) ends in [`RlError::Deadlock`] or [`RlError::NoProgress`].
 
+use crate::faults::Faults;
 use crate::inputs::{Group, Keep, Mode, Placement, ScoringStart};
 use crate::stages::{ScoringTime, SyncStyle, SyncTime, TokenTime, UpdateTime};
 use crate::{RlError, RlInputs};
@@ -36,7 +37,8 @@ pub(crate) fn validate(inputs: &RlInputs) -> Result<(), RlError> {
     staleness(inputs)?;
     placement(inputs)?;
     faults(inputs)?;
-    prices(inputs)
+    prices(inputs)?;
+    sharing(inputs)
 }
 
 fn refuse(reason: impl Into<String>) -> Result<(), RlError> {
@@ -297,6 +299,40 @@ fn prices(inputs: &RlInputs) -> Result<(), RlError> {
     let all = [prices.engine_hour, prices.trainer_hour];
     if all.iter().chain(&prices.worker_hour).any(|price| !(price.is_finite() && *price >= 0.0)) {
         return refuse("prices must be 0 or more");
+    }
+    Ok(())
+}
+
+/// Jobs that share take turns in phases, which only a synchronous round has.
+fn sharing(inputs: &RlInputs) -> Result<(), RlError> {
+    let Some(sharing) = &inputs.sharing else {
+        return Ok(());
+    };
+    if sharing.jobs.is_empty() {
+        return refuse("no other job shares engines and trainer; name one, or leave sharing out");
+    }
+    let names = std::iter::once("this job").chain(sharing.jobs.iter().map(|job| job.name.as_str()));
+    let jobs = std::iter::once(inputs).chain(sharing.jobs.iter().map(|job| &job.inputs));
+    for (name, job) in names.zip(jobs) {
+        let is_plain = job.mode == Mode::Sync
+            && job.placement == Placement::Separate
+            && job.sync.style == SyncStyle::Blocking
+            && job.faults == Faults::none();
+        if !is_plain {
+            return refuse(format!(
+                "jobs take turns on separate engines and trainer only in `sync`, with a blocking weight sync and \
+                 without faults; {name} is otherwise"
+            ));
+        }
+        if (job.rollout.engines, job.rollout.slots) != (inputs.rollout.engines, inputs.rollout.slots) {
+            return refuse(format!("{name} has other engines than those it is to share"));
+        }
+    }
+    for job in &sharing.jobs {
+        if job.inputs.sharing.is_some() {
+            return refuse(format!("{} shares with further jobs; name them all in one place", job.name));
+        }
+        validate(&job.inputs)?;
     }
     Ok(())
 }

@@ -167,8 +167,19 @@ impl<R: Recorder> Rounds<'_, R> {
         bar(&mut self.record, row, SpanKind::WeightSync { version }, since, now);
     }
 
-    /// The staggered pass comes to an engine.
-    fn reach_engine(&mut self, now: Time, engine: u32, queue: &mut Queue) -> Result<(), RlError> {
+    /// The staggered pass comes to an engine, or the next that is not down, or to its end. One that is down takes
+    /// the weights when it is back.
+    fn reach_engine(&mut self, now: Time, from: u32, queue: &mut Queue) -> Result<(), RlError> {
+        let mut engine = from;
+        while self.fleet.engines.get(engine as usize).is_some_and(|one| one.is_held(Hold::Down)) {
+            self.renew_engine(now, engine, queue)?;
+            engine += 1;
+        }
+        if engine == self.inputs.rollout.engines {
+            self.weights.progress = Progress::Idle;
+            self.all_synced();
+            return Ok(());
+        }
         self.weights.progress = Progress::Pass { engine, loading: false };
         match self.async_rule().map(|rule| rule.in_flight) {
             Some(InFlight::Drain) => {
@@ -197,12 +208,7 @@ impl<R: Recorder> Rounds<'_, R> {
         };
         self.sent(now, Row::Engine(engine));
         self.renew_engine(now, engine, queue)?;
-        if engine + 1 < self.inputs.rollout.engines {
-            return self.reach_engine(now, engine + 1, queue);
-        }
-        self.weights.progress = Progress::Idle;
-        self.all_synced();
-        Ok(())
+        self.reach_engine(now, engine + 1, queue)
     }
 
     /// An engine goes on with the new weights.

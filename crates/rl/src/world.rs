@@ -22,6 +22,7 @@ use crate::record::Recorder;
 use crate::response::{Responses, Sample, Ticket};
 use crate::tally::Tally;
 use crate::train::Trainer;
+use crate::turns::{Shared, Turns};
 use crate::weights::{Phase, WeightMove};
 use crate::{RlError, RlInputs};
 
@@ -70,6 +71,8 @@ pub(crate) enum Event {
     Restarts(u32),
     /// The job is back.
     RestartOver { era: u32 },
+    /// A pool that jobs take turns on is this job's now.
+    Turn(Shared),
 }
 
 /// The state of a run.
@@ -137,6 +140,11 @@ pub(crate) struct Rounds<'a, R> {
     pub(crate) switch_since: Time,
     pub(crate) era: u32,
     pub(crate) down: bool,
+    /// What it may use of the pools that it shares with other jobs; `None` if it is alone.
+    pub(crate) turns: Option<Turns>,
+    /// All rounds have been measured.
+    pub(crate) measured: bool,
+    /// Nothing is left to do; a job that shares goes on after it has been measured.
     pub(crate) done: bool,
     /// Reused by the handler of [`Event::Look`].
     ended: Vec<Ticket>,
@@ -215,6 +223,8 @@ impl<'a, R: Recorder> Rounds<'a, R> {
             switch_since: Time::ZERO,
             era: 0,
             down: false,
+            turns: None,
+            measured: false,
             done: false,
             ended: Vec::new(),
             line: Vec::new(),
@@ -268,6 +278,7 @@ impl<R: Recorder> World<Queue> for Rounds<'_, R> {
             Event::ScorerStarts(pool) => self.pools[pool as usize].stops -= 1,
             Event::Restarts(index) => self.restarts(now, index, queue)?,
             Event::RestartOver { era } if era == self.era => self.restart_over(now, queue)?,
+            Event::Turn(shared) => self.take_turn(now, shared),
             Event::HandedOver { .. }
             | Event::StepDone { .. }
             | Event::UpdateDone { .. }

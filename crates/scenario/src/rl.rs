@@ -35,7 +35,13 @@ impl RlScenario {
                 reason: "the update takes as long as a step: give `rl.update.time` or a `[pipeline]`"
                     .to_owned(),
             })?;
-            inputs.update.time = UpdateTime::Scaled { step, tokens };
+            let time = UpdateTime::Scaled { step, tokens };
+            for job in inputs.sharing.iter_mut().flat_map(|sharing| &mut sharing.jobs) {
+                if matches!(job.inputs.update.time, UpdateTime::Scaled { .. }) {
+                    job.inputs.update.time = time.clone();
+                }
+            }
+            inputs.update.time = time;
         }
         inputs.check()?;
         Ok(inputs)

@@ -34,7 +34,7 @@ pub(super) fn draw(spec: &Bars) -> Picture {
     let note = shortened(spec.note, LABEL, room);
     picture.text(note, (MARGIN, MARGIN + 32.0), LABEL, Across::Left, FAINT_INK);
     let corners = [MARGIN + 72.0, MARGIN + 82.0, width - MARGIN - 24.0, height - MARGIN - 44.0];
-    let ends = (spec.bins.first().map_or(0.0, |bar| bar.0), spec.bins.last().map_or(1.0, |bar| bar.1));
+    let ends = ends(spec);
     let x = crate::axes::Axis::new(&spec.x.what, spec.x.measure, spec.x.scale, ends);
     let tallest = spec.bins.iter().map(|bar| bar.2).fold(1.0, f64::max);
     let y = AxisSpec::linear(spec.heights, Measure::Number).over([0.0, tallest].into_iter(), 0.04);
@@ -55,6 +55,12 @@ pub(super) fn draw(spec: &Bars) -> Picture {
     }
     draw_marks(&mut picture, &frame, &spec.marks);
     picture
+}
+
+/// From the first bar to the last, with room on both sides where that would be too short an axis to read.
+fn ends(spec: &Bars) -> (f64, f64) {
+    let (from, to) = (spec.bins.first().map_or(0.0, |bar| bar.0), spec.bins.last().map_or(1.0, |bar| bar.1));
+    if !spec.is_counted && from > 0.0 && to < 3.0 * from { (from / 2.0, to * 2.0) } else { (from, to) }
 }
 
 /// The whole number of each bar below it, every k-th where they are many.

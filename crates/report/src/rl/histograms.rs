@@ -20,11 +20,12 @@ pub fn rl_lengths(view: &RlView) -> Picture {
         if is_dense { count as f64 / ((to as f64 + 1.0) / from.max(1) as f64).log2() } else { count as f64 }
     };
     let bins = bins.iter().map(|&(from, to, count)| (from as f64, to as f64 + 1.0, height(from, to, count)));
-    let note = format!(
-        "{} responses that ended; the longest trained on is {} times the mean",
-        grouped(outcome.lengths.total()),
-        trimmed(outcome.tail.ratio, 2)
-    );
+    let longest = match trimmed(outcome.tail.ratio, 2) {
+        ratio if ratio == "1" => "no longer than the mean".to_owned(),
+        ratio => format!("{ratio} times the mean"),
+    };
+    let ended = grouped(outcome.lengths.total());
+    let note = format!("{ended} responses that ended; the longest trained on is {longest}");
     draw(&Bars {
         title: view.name,
         note: &note,
@@ -78,6 +79,13 @@ mod tests {
             check_layout(&rl_lengths(&sample.view()), &format!("{name}: lengths"));
             check_layout(&rl_staleness(&sample.view()), &format!("{name}: staleness"));
         }
+    }
+
+    #[test]
+    fn lengths_that_are_all_alike_have_an_axis_to_be_read_on() {
+        let picture = rl_lengths(&RlSample::small().view());
+        let words = words(&picture);
+        assert!(words.contains(&"20") && words.contains(&"50"), "{words:?}");
     }
 
     #[test]

@@ -19,11 +19,12 @@ pub(super) enum Work {
     Finish,
     Sync,
     Switch,
+    OtherJob,
     Down,
 }
 
 impl Work {
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Response,
         Self::Open,
         Self::Aborted,
@@ -34,6 +35,7 @@ impl Work {
         Self::Finish,
         Self::Sync,
         Self::Switch,
+        Self::OtherJob,
         Self::Down,
     ];
 
@@ -49,6 +51,7 @@ impl Work {
             SpanKind::Finish { .. } => Self::Finish,
             SpanKind::WeightSync { .. } => Self::Sync,
             SpanKind::Switch => Self::Switch,
+            SpanKind::OtherJob { .. } => Self::OtherJob,
             SpanKind::Down => Self::Down,
         }
     }
@@ -65,6 +68,7 @@ impl Work {
             Self::Finish => "end of the update",
             Self::Sync => "weights on their way",
             Self::Switch => "devices change phase",
+            Self::OtherJob => "another job's",
             Self::Down => "down",
         }
     }
@@ -85,6 +89,7 @@ impl Work {
             Self::Finish => Paint::plain(Colour(0xD5, 0x5E, 0x00)),
             Self::Sync => Paint::plain(Colour(0x00, 0x9E, 0x73)),
             Self::Switch => Paint::plain(Colour(0xF0, 0xE4, 0x42)),
+            Self::OtherJob => Paint { fill: Colour(0xEE, 0xEE, 0xE4), hatch: Some(Colour(0xA8, 0xA8, 0x90)) },
             Self::Down => Paint::plain(Colour(0x44, 0x44, 0x44)),
         }
     }

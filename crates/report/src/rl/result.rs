@@ -4,7 +4,8 @@
 //! it covers the measured rounds only.
 
 use pipestep_rl::{
-    Cost, Counts, MemoryMove, MemoryOutcome, Placement, RlOutcome, Round, Split, StageUse, SwitchPlan, Tail,
+    Cost, Counts, JobOutcome, MemoryMove, MemoryOutcome, Placement, RlOutcome, Round, Split, StageUse,
+    SwitchPlan, Tail,
 };
 use serde::Serialize;
 
@@ -49,8 +50,28 @@ pub struct RlResult {
     /// What the measured rounds cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<RlCostResult>,
+    /// The other jobs on the same engines and trainer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub jobs: Vec<RlJobResult>,
     /// Every measured round.
     pub rounds: Vec<RoundResult>,
+}
+
+/// A job that shared engines and trainer.
+#[derive(Clone, Debug, Serialize)]
+pub struct RlJobResult {
+    /// Its name.
+    pub name: String,
+    /// Mean time of its rounds.
+    pub round_ns: u64,
+    /// Where its trainer's time went; adds up to `elapsed_ns`.
+    pub split: SplitResult,
+    /// From the end of its warm-up to the end of its last update.
+    pub elapsed_ns: u64,
+    /// Its stages in the order of a round.
+    pub stages: Vec<StageResult>,
+    /// Samples it trained on, each second.
+    pub useful_samples_per_s: f64,
 }
 
 /// Where the trainer's time went.
@@ -68,6 +89,8 @@ pub struct SplitResult {
     pub sync_ns: u64,
     /// Changing phase on colocated devices.
     pub switch_ns: u64,
+    /// Waiting for its turn on engines or trainer that other jobs use.
+    pub turn_ns: u64,
     /// Down.
     pub down_ns: u64,
 }
@@ -246,6 +269,7 @@ impl RlResult {
             sync: view.sync_bytes().map(|bytes| SyncResult { received_bytes: bytes.get() }),
             memory: memory(view, outcome),
             cost: outcome.cost.as_ref().map(RlCostResult::new),
+            jobs: outcome.jobs.iter().map(RlJobResult::new).collect(),
             rounds: outcome.rounds.iter().map(RoundResult::new).collect(),
         }
     }
@@ -289,6 +313,20 @@ pub(super) fn move_text(view: &RlView, step: MemoryMove) -> String {
     format!("{verb} {}", name.unwrap_or("item"))
 }
 
+impl RlJobResult {
+    fn new(job: &JobOutcome) -> Self {
+        let outcome = &job.outcome;
+        Self {
+            name: job.name.clone(),
+            round_ns: outcome.round.as_nanos(),
+            split: SplitResult::new(&outcome.split),
+            elapsed_ns: outcome.elapsed.as_nanos(),
+            stages: outcome.stages.iter().map(StageResult::new).collect(),
+            useful_samples_per_s: outcome.useful_samples_per_s,
+        }
+    }
+}
+
 impl SplitResult {
     fn new(split: &Split) -> Self {
         Self {
@@ -298,6 +336,7 @@ impl SplitResult {
             update_ns: split.update.as_nanos(),
             sync_ns: split.sync.as_nanos(),
             switch_ns: split.switch.as_nanos(),
+            turn_ns: split.turn.as_nanos(),
             down_ns: split.down.as_nanos(),
         }
     }

@@ -131,5 +131,6 @@ fn inputs() -> RlInputs {
         placement: Placement::Separate,
         faults: Faults::none(),
         prices: None,
+        sharing: None,
     }
 }

@@ -8,7 +8,7 @@ use pipestep_engine::Bytes;
 use pipestep_rl::{Counts, Fraction, InFlight, Keep, KvCache, MemoryOutcome, Mode, Placement, SwitchPlan};
 
 use super::result::move_text;
-use super::text_tables::{signed_percent, split_table, stage_table, staleness_table};
+use super::text_tables::{jobs_table, signed_percent, split_table, stage_table, staleness_table};
 use super::{RlView, mean_and_oldest};
 use crate::table::{COLUMNS, heading, lines, wrapped};
 use crate::units::{bytes_short, grouped, percent, trimmed};
@@ -20,6 +20,10 @@ pub fn rl_text(view: &RlView) -> String {
     text += &lines(&split_table(view));
     text.push('\n');
     text += &lines(&stage_table(view));
+    if !outcome.jobs.is_empty() {
+        text.push('\n');
+        text += &lines(&jobs_table(view));
+    }
     if outcome.staleness.iter().skip(1).any(|&count| count > 0) {
         text.push('\n');
         text += &lines(&staleness_table(&outcome.staleness));

@@ -5,7 +5,7 @@ use pipestep_engine::Duration;
 
 use super::RlView;
 use crate::table::{align, new_table};
-use crate::units::{grouped, percent};
+use crate::units::{grouped, percent, trimmed};
 
 /// Ages listed at most.
 const AGES: usize = 10;
@@ -32,6 +32,7 @@ pub(super) fn split_table(view: &RlView) -> Table {
         ("update", split.update, "it updates"),
         ("weight sync", split.sync, "it waits for the weights to reach the engines"),
         ("switch", split.switch, "the devices change between rollout and training"),
+        ("turn", split.turn, "engines or trainer are another job's, or change hands"),
         ("down", split.down, "something is broken"),
     ] {
         if time > Duration::ZERO {
@@ -67,6 +68,35 @@ pub(super) fn stage_table(view: &RlView) -> Table {
         }));
         table.add_row(row);
     }
+    align(&mut table, &[0]);
+    table
+}
+
+/// The jobs that share engines and trainer, side by side, and what they use together.
+pub(super) fn jobs_table(view: &RlView) -> Table {
+    let own = &view.sensitivity.base;
+    let mut table = new_table(&["job", "round", "samples/s", "waits", "engines", "trainer"]);
+    let jobs = own.jobs.iter().map(|job| (job.name.as_str(), &job.outcome));
+    let mut all = [0.0; 3];
+    for (name, outcome) in std::iter::once((view.name, own)).chain(jobs) {
+        let elapsed = outcome.elapsed.as_nanos().max(1) as f64;
+        let share = |time: Duration| time.as_nanos() as f64 / elapsed;
+        let used = |stage: &str| {
+            outcome.stages.iter().find(|one| one.name == stage).map_or(0.0, |one| share(one.busy))
+        };
+        let shares = [used("rollout"), used("update") + used("weight_sync")];
+        table.add_row([
+            name.to_owned(),
+            outcome.round.to_string(),
+            trimmed(outcome.useful_samples_per_s, 3),
+            percent(share(outcome.split.turn)),
+            percent(shares[0]),
+            percent(shares[1]),
+        ]);
+        all = [all[0] + outcome.useful_samples_per_s, all[1] + shares[0], all[2] + shares[1]];
+    }
+    let total = [trimmed(all[0], 3), String::new(), percent(all[1]), percent(all[2])];
+    table.add_row(["all".to_owned(), String::new()].into_iter().chain(total));
     align(&mut table, &[0]);
     table
 }

@@ -274,11 +274,35 @@ fn small_timelines_come_out() {
             "race_first_of_two" => race(given, expect),
             "weight_fanout_lower_bound" => fan_out(given, expect),
             "resume_partial" => resume(given, expect),
-            // Two jobs that share pools, and cutting a group to its shortest member, are not simulated.
-            _ => false,
+            "two_jobs_two_pools" => two_jobs(given, expect),
+            // In `groups`.
+            "group_truncation" => true,
+            other => panic!("`{other}` is not simulated"),
         });
     }
-    assert_eq!(seen, 10);
+    assert_eq!(seen, 14);
+}
+
+/// Two jobs take turns on engines and trainer: as soon as both have started, neither could be faster.
+fn two_jobs(given: &Value, expect: &Value) -> bool {
+    let job = |key: &str| {
+        let times = &given[key];
+        let mut inputs = cycle(Mode::Sync, whole(&times[0]), whole(&times[1]), 0);
+        (inputs.warmup, inputs.rounds) = (3, 5);
+        inputs
+    };
+    let mut inputs = job("job_a_rollout_train_s");
+    inputs.sharing = Some(Sharing {
+        handoff: seconds(whole(&given["handoff_per_phase_s"])),
+        jobs: vec![SharedJob { name: "b".to_owned(), inputs: job("job_b_rollout_train_s") }],
+    });
+    let outcome = simulate(&inputs).unwrap();
+    let period = seconds(whole(&expect["period_lower_bound_s"]));
+    let (all, rounds) = (&outcome.rounds, &outcome.jobs[0].outcome.rounds);
+    for round in all.iter().chain(rounds) {
+        assert_eq!(nanos(round.end.since(round.start).as_nanos()), period, "{given}");
+    }
+    true
 }
 
 /// Half of the samples are ready early and train on half of the devices, which takes as long as all on all;

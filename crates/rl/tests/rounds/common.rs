@@ -56,6 +56,7 @@ pub(crate) fn plain(mode: Mode, batch: u32, lengths: Shape) -> RlInputs {
         placement: Placement::Separate,
         faults: Faults::none(),
         prices: None,
+        sharing: None,
     }
 }
 

@@ -15,5 +15,6 @@ mod modes;
 mod properties;
 mod refusals;
 mod reliability;
+mod sharing;
 mod tails;
 mod weights;

@@ -162,10 +162,19 @@ prop_compose! {
 }
 
 fn parts(split: &Split) -> u64 {
-    [split.rollout, split.scoring, split.handoff, split.update, split.sync, split.switch, split.down]
-        .iter()
-        .map(|part| part.as_nanos())
-        .sum()
+    [
+        split.rollout,
+        split.scoring,
+        split.handoff,
+        split.update,
+        split.sync,
+        split.switch,
+        split.turn,
+        split.down,
+    ]
+    .iter()
+    .map(|part| part.as_nanos())
+    .sum()
 }
 
 proptest! {

@@ -94,9 +94,6 @@ fn the_staleness_bound_is_the_published_quota() {
     let quota = rounds()["verl_fully_async"]["quota"]["examples"].clone();
     for row in quota.as_array().unwrap() {
         let number = |key: &str| u32::try_from(row[key].as_u64().unwrap()).unwrap();
-        if row["stale_left"].as_u64() != Some(0) {
-            continue;
-        }
         let batch = number("require_batches") * number("mini_batch");
         let tenths = (row["staleness"].as_f64().unwrap() * 10.0).round() as u32;
         let mode = Mode::Async(AsyncRule {
@@ -105,13 +102,39 @@ fn the_staleness_bound_is_the_published_quota() {
             in_flight: InFlight::Drain,
         });
         let mut inputs = plain(mode, batch, Shape::Fixed(1));
-        inputs.rollout.slots = 10_000;
-        inputs.update.time = UpdateTime::Fixed(seconds(1_000));
-        (inputs.warmup, inputs.rounds) = (0, 1);
-        // Everything the bound allows is generated at once, long before the first update ends.
+        let left = number("stale_left");
+        let before = if left == 0 {
+            inputs.rollout.slots = 10_000;
+            inputs.update.time = UpdateTime::Fixed(seconds(1_000));
+            0
+        } else {
+            leave_over(&mut inputs, batch * number("sync_every"), left)
+        };
+        (inputs.warmup, inputs.rounds) = (0, 1 + before / batch);
+        // Everything the bound allows is generated, long before the next update ends.
         let counts = simulate(&inputs).unwrap().counts;
-        assert_eq!(counts.launched as f64, row["quota"].as_f64().unwrap(), "{row}");
+        let launched = counts.launched - u64::from(before + left);
+        assert_eq!(launched as f64, row["quota"].as_f64().unwrap(), "{row}");
     }
+}
+
+/// Has so many samples under way when the first `window` have been trained on, which takes no time; then scoring
+/// stops, while launches go on until the bound. Returns the samples trained on by then.
+fn leave_over(inputs: &mut RlInputs, window: u32, under_way: u32) -> u32 {
+    inputs.rollout.slots = under_way;
+    // Slots end their responses in two shifts, so that the window ends between them.
+    let early = window % under_way;
+    let shift = |slot: u32| if slot < early { 1 } else { 2 };
+    let first: Vec<u64> = (0..under_way).map(shift).collect();
+    inputs.rollout.lengths.shape = Shape::List([first, vec![2; 10_000]].concat());
+    inputs.scoring = vec![pool("verify", window, Duration::ZERO)];
+    let ends = u64::from(window / under_way * 2 + 1);
+    inputs.faults.scorer_stops = vec![ScorerStop {
+        pool: 0,
+        at: pipestep_engine::Time::from_nanos(ends * SECOND + 1),
+        down: Some(seconds(1_000)),
+    }];
+    window
 }
 
 /// What the columns of a published one-step-off run imply for a step, without what they leave out.

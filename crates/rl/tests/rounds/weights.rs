@@ -1,7 +1,7 @@
 //! Weight synchronisation: who waits, for how long, and what becomes of what runs.
 
 use crate::common::*;
-use pipestep_engine::{Bytes, Duration, Rate};
+use pipestep_engine::{Bytes, Duration, Rate, Time};
 use pipestep_rl::*;
 
 fn transfer(content: SyncContent, fan_out: FanOut) -> Transfer {
@@ -52,6 +52,32 @@ fn on_policy_engines_wait_for_their_turn() {
     // The last engine starts after four times two seconds; the first round needs no weights.
     assert_eq!(simulate(&inputs).unwrap().round, seconds(10 + 5 + 8));
     assert_eq!(simulate(&inputs).unwrap().staleness, [32]);
+}
+
+#[test]
+fn the_pass_leaves_out_an_engine_that_is_down() {
+    let mut inputs = cycle(Mode::Sync, 10, 5, 2);
+    inputs.sync.style = SyncStyle::Staggered;
+    inputs.rollout.engines = 4;
+    inputs.rollout.slots = 2;
+    (inputs.warmup, inputs.rounds) = (0, 2);
+    // Down from the end of the first rollout until the second has begun everywhere else.
+    inputs.faults.engine_failures = vec![EngineFailure {
+        engine: 1,
+        at: Time::from_nanos(11 * SECOND),
+        down: seconds(11),
+        responses: Survival::Lost,
+    }];
+    let (outcome, spans) = simulate_recorded(&inputs).unwrap();
+    let loaded: Vec<_> = spans
+        .iter()
+        .filter(|span| matches!(span.kind, SpanKind::WeightSync { version: 1 }))
+        .map(|span| (span.row, span.interval.end.as_nanos() / SECOND))
+        .collect();
+    assert_eq!(loaded, [(Row::Engine(0), 17), (Row::Engine(2), 19), (Row::Engine(3), 21)]);
+    // Its two responses start when it is back, at 22, with the new weights.
+    assert_eq!(outcome.elapsed, seconds(22 + 10 + 5));
+    assert_eq!(outcome.staleness, [16]);
 }
 
 #[test]

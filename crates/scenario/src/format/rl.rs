@@ -4,7 +4,7 @@
 use pipestep_engine::{Bytes, Duration, Rate};
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-use super::rl_around::{Faults, Memory, Prices, Sync};
+use super::rl_around::{Faults, Memory, Prices, Sharing, Sync};
 use crate::chance::{Chance, Drawn, Family};
 use crate::read::{AboveZero, Count, FromItem, OneOrList, Place, Positive, Problems, Word, Words, join};
 use crate::table::table;
@@ -114,6 +114,8 @@ table! {
         faults: Faults = "",
         /// What the pools cost, if a cost is wanted.
         prices: Prices = "",
+        /// sync: other jobs that take turns with this one on its engines and its trainer; none if left out.
+        sharing: Sharing = "",
     }
 }
 

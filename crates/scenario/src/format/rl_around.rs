@@ -2,7 +2,8 @@
 
 use pipestep_engine::{Bytes, Duration, Rate};
 
-use super::rl::choice;
+use super::rl::{ByTokens, Tokens, choice};
+use crate::chance::Chance;
 use crate::read::{AboveZero, Count, OneOrList, Real, Word, Words};
 use crate::table::table;
 
@@ -162,6 +163,38 @@ table! {
         trainer: Real = "64",
         /// One worker of a scoring pool; one value or one a pool; nothing if left out.
         worker: OneOrList<Real> = "0.05",
+    }
+}
+
+table! {
+    /// Jobs that take turns on the same engines and the same trainer: one generates while another trains. Whoever
+    /// has waited longest is next; scoring pools are each job's own.
+    Sharing requires [jobs] {
+        /// How long engines, or trainer, take to change from one job to another; none if left out.
+        handoff: Duration = r#""5 s""#,
+        /// The other jobs.
+        jobs: Vec<OtherJob> = r#"[{ name = "job B", lengths = 4096, update = "30 s" }]"#,
+    }
+}
+
+table! {
+    /// A job that shares engines and trainer: as the one of `[rl]`, but for what is written.
+    OtherJob requires [name] {
+        /// Its name in reports.
+        name: String = r#""job B""#,
+        /// Samples that its update trains on.
+        batch: Count = "256",
+        /// Samples it launches a round; `batch` if that is written and this is not.
+        launch: Count = "320",
+        /// Tokens of its responses.
+        lengths: Chance<Tokens> =
+            r#"{ distribution = "lognormal", median = 1024, sigma = 0.8, cap = 8192 }"#,
+        /// Tokens of its prompts.
+        prompt_tokens: u64 = "512",
+        /// Time of one of its mini-steps, as in `rl.update.time`.
+        update: ByTokens<OneOrList<Duration>> = r#""30 s""#,
+        /// Time of its weight synchronisation.
+        sync: Duration = r#""2 s""#,
     }
 }
 

@@ -1,6 +1,7 @@
 //! `[rl]`, as `pipestep-rl` takes it.
 
 mod around;
+mod sharing;
 mod stages;
 
 use pipestep_engine::Duration;
@@ -106,7 +107,9 @@ pub(crate) fn lower_rl(
         placement: placement?,
         faults: faults?,
         prices: prices?,
+        sharing: None,
     };
+    let base = RlInputs { sharing: sharing::sharing(rl, &base, &mut reading)?, ..base };
     let scenario = RlScenario { base, step_tokens, span };
     check(&scenario, root, problems)?;
     Ok(Some(scenario))
@@ -128,6 +131,7 @@ fn place_of(error: &RlError, root: &Table) -> Option<Span> {
     let text = error.to_string();
     // The refusals of `pipestep-rl` are sentences; what they are about shows in a word or two.
     let mentioned = [
+        ("take turns on", "rl.sharing"),
         ("a round launches", "rl.launch"),
         ("a group launches", "rl.group.launch"),
         ("responses launched a round", "rl.group"),

@@ -84,6 +84,37 @@ fn samples_bring_a_record_of_their_routing() {
     assert_eq!(inputs(SHORT, &[]).update.record, None);
 }
 
+#[test]
+fn other_jobs_are_as_this_one_but_for_what_is_written() {
+    let sharing = r#"
+[rl.sharing]
+handoff = "5 s"
+[[rl.sharing.jobs]]
+name = "as this one"
+[[rl.sharing.jobs]]
+name = "another"
+batch = 16
+lengths = [10, 20]
+prompt_tokens = 7
+update = { per_token = "1 ms" }
+sync = "1 s"
+"#;
+    let text = format!("{SHORT}{sharing}");
+    let read = inputs(&text, &["rl.launch=10"]);
+    let found = read.sharing.clone().expect("two jobs");
+    assert_eq!(found.handoff, seconds(5));
+    let alone = RlInputs { sharing: None, ..read };
+    assert_eq!(found.jobs[0].name, "as this one");
+    assert_eq!(found.jobs[0].inputs, RlInputs { seed: 1, ..alone.clone() });
+    let other = &found.jobs[1].inputs;
+    assert_eq!((other.batch, other.launch, other.seed, other.rounds), (16, 16, 2, alone.rounds));
+    assert_eq!(other.rollout.lengths.shape, Shape::List(vec![10, 20]));
+    assert_eq!((other.rollout.prompt_tokens, other.rollout.engines), (7, 2));
+    let per_token = Duration::from_nanos(1_000_000);
+    assert_eq!(other.update.time, UpdateTime::PerToken { fixed: Duration::ZERO, per_token });
+    assert_eq!(other.sync.time, SyncTime::Fixed(seconds(1)));
+}
+
 /// Every key of the stages and of what surrounds them.
 const LONG: &str = r#"
 [rl]

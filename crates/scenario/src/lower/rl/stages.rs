@@ -147,7 +147,7 @@ fn routing_record(record: &Key<written::RoutingRecord>) -> Result<Option<Routing
     }))
 }
 
-fn update_time(time: &ByTokens<OneOrList<Duration>>) -> Result<UpdateTime, Broken> {
+pub(super) fn update_time(time: &ByTokens<OneOrList<Duration>>) -> Result<UpdateTime, Broken> {
     Ok(match time {
         ByTokens::Plain(OneOrList::One(time)) => UpdateTime::Fixed(*time),
         ByTokens::Plain(OneOrList::List(times)) => UpdateTime::Each(times.clone()),
@@ -197,7 +197,7 @@ pub(super) fn speed(
 }
 
 /// A distribution in the plain numbers of the rounds.
-fn distribution<D: Drawn>(
+pub(super) fn distribution<D: Drawn>(
     chance: &Chance<D>,
     number: impl Fn(D::Amount) -> u64,
     path: &str,
