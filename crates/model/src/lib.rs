@@ -1,4 +1,5 @@
-//! Where byte counts come from: a decoder's dimensions to parameters, saved activations and messages.
+//! Where byte counts come from: a decoder's dimensions to parameters, saved activations and messages, and to
+//! floating-point operations.
 //!
 //! **One formula per component.** A [`Decoder`] is a list of dimensions. What a pipeline stage keeps for its
 //! backward is the sum of named [`Component`]s, each one line of arithmetic over those dimensions, so a reader
@@ -28,6 +29,7 @@
 mod activations;
 mod arithmetic;
 mod decoder;
+mod flops;
 mod presets;
 
 pub use activations::{Activations, Component, MicroBatch, Recompute, Saved};

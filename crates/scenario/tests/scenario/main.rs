@@ -9,6 +9,7 @@ mod layer_time;
 mod meaning;
 mod order_file;
 mod rl;
+mod rl_supply;
 mod robust;
 mod spread;
 mod uneven;
