@@ -44,13 +44,13 @@ fn simulate_with<R: Recorder + Default>(inputs: &RlInputs) -> Result<(RlOutcome,
 /// As [`simulate_with`], for jobs that share engines and trainer; what is recorded is what the first one sees.
 fn simulate_jobs<R: Recorder + Default>(inputs: &RlInputs) -> Result<(RlOutcome, R), RlError> {
     let mut world = Jobs::new(inputs, R::default)?;
-    let mut queue = Lanes::new(world.jobs.len());
+    let mut queue = Lanes::new(world.worlds.len());
     world.begin(&mut queue)?;
     run(&mut world, &mut queue)?;
     if let Some(stuck) = world.stuck() {
         return Err(stuck.deadlock());
     }
-    let mut jobs = world.jobs.into_iter();
+    let mut jobs = world.worlds.into_iter();
     let first = jobs.next().expect("the job of the inputs is always there");
     let (mut outcome, record) = finish(first)?;
     for (job, shared) in jobs.zip(inputs.sharing.iter().flat_map(|sharing| &sharing.jobs)) {

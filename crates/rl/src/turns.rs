@@ -28,7 +28,7 @@ pub(crate) struct Turns {
 
 /// All jobs.
 pub(crate) struct Jobs<'a, R> {
-    pub(crate) jobs: Vec<Rounds<'a, R>>,
+    pub(crate) worlds: Vec<Rounds<'a, R>>,
     handoff: pipestep_engine::Duration,
     lines: [Line; 2],
     is_over: bool,
@@ -82,39 +82,39 @@ impl<'a, R: Recorder> Jobs<'a, R> {
     /// All jobs at time zero: the one of `inputs`, and those that share with it. The inputs have been checked.
     pub(crate) fn new(inputs: &'a RlInputs, mut record: impl FnMut() -> R) -> Result<Self, RlError> {
         let others = inputs.sharing.iter().flat_map(|sharing| &sharing.jobs).map(|job| &job.inputs);
-        let mut jobs = Vec::new();
+        let mut worlds = Vec::new();
         for inputs in std::iter::once(inputs).chain(others) {
             let mut world = Rounds::new(inputs, record())?;
             world.turns = Some(Turns::default());
-            jobs.push(world);
+            worlds.push(world);
         }
         let handoff = inputs.sharing.as_ref().map_or(pipestep_engine::Duration::ZERO, |one| one.handoff);
-        Ok(Self { jobs, handoff, lines: [Line::default(), Line::default()], is_over: false })
+        Ok(Self { worlds, handoff, lines: [Line::default(), Line::default()], is_over: false })
     }
 
     /// Schedules the first round of every job.
     pub(crate) fn begin(&mut self, queue: &mut Lanes) -> Result<(), RlError> {
-        self.jobs.iter_mut().zip(&mut queue.lanes).try_for_each(|(job, lane)| job.begin(lane))
+        self.worlds.iter_mut().zip(&mut queue.lanes).try_for_each(|(job, lane)| job.begin(lane))
     }
 
     /// The first job that could not measure all of its rounds, if there is one.
     pub(crate) fn stuck(&self) -> Option<&Rounds<'a, R>> {
-        self.jobs.iter().find(|job| !job.measured)
+        self.worlds.iter().find(|job| !job.measured)
     }
 
     /// Takes a shared pool from who is done with it, and gives it to who has waited longest.
     fn pass_on(&mut self, now: Time, shared: Shared, queue: &mut Lanes) -> Result<(), RlError> {
         let line = &mut self.lines[shared as usize];
         if let Some(holder) = line.holder
-            && !self.jobs[holder].needs(shared)
+            && !self.worlds[holder].needs(shared)
         {
-            self.jobs[holder].set_turn(shared, false);
+            self.worlds[holder].set_turn(shared, false);
             line.holder = None;
             let interval = Interval { start: line.since, end: now };
             self.draw(shared, holder, interval);
         }
         let line = &mut self.lines[shared as usize];
-        for (number, job) in self.jobs.iter().enumerate() {
+        for (number, job) in self.worlds.iter().enumerate() {
             if job.needs(shared) && line.holder != Some(number) && !line.waiting.contains(&number) {
                 line.waiting.push_back(number);
             }
@@ -137,8 +137,8 @@ impl<'a, R: Recorder> Jobs<'a, R> {
             return;
         }
         let kind = SpanKind::OtherJob { job: holder as u32 };
-        let engines = self.jobs[0].inputs.rollout.engines;
-        let record = &mut self.jobs[0].record;
+        let engines = self.worlds[0].inputs.rollout.engines;
+        let record = &mut self.worlds[0].record;
         match shared {
             Shared::Engines => {
                 for engine in 0..engines {
@@ -150,7 +150,7 @@ impl<'a, R: Recorder> Jobs<'a, R> {
     }
 
     fn check_over(&mut self, queue: &mut Lanes) {
-        if self.jobs.iter().all(|job| job.measured) {
+        if self.worlds.iter().all(|job| job.measured) {
             self.is_over = true;
             queue.lanes.iter_mut().for_each(HeapQueue::clear);
         }
@@ -162,7 +162,7 @@ impl<R: Recorder> World<Lanes> for Jobs<'_, R> {
     type Error = RlError;
 
     fn handle(&mut self, now: Time, (job, event): (usize, Event), queue: &mut Lanes) -> Result<(), RlError> {
-        self.jobs[job].handle(now, event, &mut queue.lanes[job])?;
+        self.worlds[job].handle(now, event, &mut queue.lanes[job])?;
         self.check_over(queue);
         Ok(())
     }
@@ -171,7 +171,7 @@ impl<R: Recorder> World<Lanes> for Jobs<'_, R> {
         if self.is_over {
             return Ok(());
         }
-        for (job, lane) in self.jobs.iter_mut().zip(&mut queue.lanes) {
+        for (job, lane) in self.worlds.iter_mut().zip(&mut queue.lanes) {
             job.settle(now, lane)?;
         }
         self.check_over(queue);

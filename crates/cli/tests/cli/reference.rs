@@ -48,13 +48,24 @@ fn scenario_reference(schema: &Value) -> String {
     while let Some((path, table)) = tables.get(done).cloned() {
         done += 1;
         let heading = path.trim_end_matches(".*");
-        let _ = write!(text, "\n## `[{heading}]`\n\n");
+        let (opens, closes) = if is_list(&table) { ("[[", "]]") } else { ("[", "]") };
+        let _ = write!(text, "\n## `{opens}{heading}{closes}`\n\n");
+        let table = tables_in(schema, &table);
         if let Some(about) = table["description"].as_str() {
             let _ = write!(text, "{}\n\n", one_line(about));
         }
-        text += &keys(schema, &table, &path, &mut tables);
+        text += &keys(schema, table, &path, &mut tables);
     }
     text
+}
+
+fn is_list(schema: &Value) -> bool {
+    schema["type"] == "array"
+}
+
+/// The table itself, or the one that a list has many of.
+fn tables_in<'a>(schema: &'a Value, table: &'a Value) -> &'a Value {
+    if is_list(table) { resolve(schema, &table["items"]) } else { table }
 }
 
 /// The keys of one table; tables in it are put on the list.
@@ -66,9 +77,10 @@ fn keys(schema: &Value, table: &Value, path: &str, tables: &mut Vec<(String, Val
         let about = one_line(value["description"].as_str().unwrap_or_default());
         let resolved = resolve(schema, value);
         let inner = [path, key].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".");
-        let shown = if resolved.get("properties").is_some() {
+        let shown = if tables_in(schema, resolved).get("properties").is_some() {
             tables.push((inner.clone(), resolved.clone()));
-            format!("table, [below](#{})", inner.replace('.', ""))
+            let what = if is_list(resolved) { "list of tables" } else { "table" };
+            format!("{what}, [below](#{})", inner.replace('.', ""))
         } else {
             kind(resolved)
         };

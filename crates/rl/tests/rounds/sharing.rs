@@ -88,6 +88,10 @@ proptest! {
     }
 }
 
+fn second(inputs: &mut RlInputs) -> &mut RlInputs {
+    &mut inputs.sharing.as_mut().unwrap().jobs[0].inputs
+}
+
 #[test]
 fn what_does_not_go_in_phases_cannot_share() {
     let refused = |change: &dyn Fn(&mut RlInputs), part: &str| {
@@ -96,9 +100,6 @@ fn what_does_not_go_in_phases_cannot_share() {
         let error = simulate(&inputs).expect_err(part).to_string();
         assert!(error.contains(part), "`{error}` does not say `{part}`");
     };
-    fn second(inputs: &mut RlInputs) -> &mut RlInputs {
-        &mut inputs.sharing.as_mut().unwrap().jobs[0].inputs
-    }
     refused(&|inputs| inputs.mode = Mode::OneStepOff, "only in `sync`");
     refused(&|inputs| second(inputs).mode = Mode::OneStepOff, "job 2 is otherwise");
     refused(&|inputs| second(inputs).rollout.slots = 1, "job 2 has other engines");

@@ -121,15 +121,13 @@ fn operations_are_those_of_the_book() {
 fn head(cycle: &Cycle, mode: &str) -> String {
     let (generated, accepted) = (cycle.generated(), cycle.accepted);
     assert!(accepted.is_multiple_of(cycle.responses), "whole groups are accepted");
-    let mut text = format!(
+    let keep =
+        if accepted < generated { format!("keep = \"{accepted}/{generated}\"\n") } else { String::new() };
+    format!(
         "[model]\npreset = \"qwen3-8b\"\nsequence_length = 1280\n[rl]\n{mode}\nbatch = {accepted}\n\
-         group = {{ responses = {} }}\n",
+         group = {{ responses = {} }}\n{keep}",
         cycle.responses
-    );
-    if accepted < generated {
-        text += &format!("keep = \"{accepted}/{generated}\"\n");
-    }
-    text
+    )
 }
 
 fn round(text: &str) -> Duration {
