@@ -2,10 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test says what went wrong by panicking")]
 
+mod book;
 mod checkpoints;
 mod faults;
+mod fleet;
 mod formulas;
 mod input;
+mod order;
 mod random;
 mod spares;
 mod stragglers;
