@@ -125,7 +125,7 @@ fn agrees(what: &str, sample: &[f64], want: f64, scale: f64) {
 #[test]
 fn a_random_producer_stalls_the_steps_as_often_as_its_chain_says() {
     let file = data("data_loading.json");
-    for row in file["exponential_producer"].as_array().unwrap().iter().step_by(5) {
+    for row in file["exponential_producer"].as_array().unwrap() {
         let supply = row["supply_over_demand"].as_f64().unwrap();
         let buffer = row["buffer_batches"].as_u64().unwrap() as u32;
         let input = feed(Spread::Exponential { mean: seconds(1.0 / supply) }, buffer);
