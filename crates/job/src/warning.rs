@@ -26,6 +26,13 @@ pub enum Warning {
         /// The useful work at risk.
         useful: Duration,
     },
+    /// Snapshots were captured, and none of them was ever usable.
+    NeverUsable {
+        /// How many were captured.
+        captured: u64,
+        /// The useful work at risk.
+        useful: Duration,
+    },
     /// The run stopped at its horizon with work left.
     Unfinished {
         /// What was left to do.
@@ -56,6 +63,15 @@ impl fmt::Display for Warning {
             Self::NeverSaved { useful } => {
                 write!(f, "no checkpoint was captured: a failure would lose all of {useful}")
             }
+            Self::NeverUsable { captured: 1, useful } => write!(
+                f,
+                "a snapshot was captured and not usable by the end: a failure would have lost all of {useful}"
+            ),
+            Self::NeverUsable { captured, useful } => write!(
+                f,
+                "{captured} snapshots were captured and none was usable by the end: a failure would have lost all \
+                 of {useful}"
+            ),
             Self::Unfinished { left } => write!(f, "{left} of the work were left at the horizon"),
             Self::SparesRanOut { times: 1 } => write!(f, "the spares ran out once"),
             Self::SparesRanOut { times } => write!(f, "the spares ran out {times} times"),

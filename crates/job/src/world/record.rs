@@ -177,6 +177,8 @@ impl Saver<'_> {
         }
         if self.totals.captured == 0 {
             warnings.push(Warning::NeverSaved { useful });
+        } else if self.furthest() == 0 && self.totals.durable == 0 {
+            warnings.push(Warning::NeverUsable { captured: self.totals.captured, useful });
         }
     }
 }

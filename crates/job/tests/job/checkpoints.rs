@@ -250,6 +250,35 @@ fn a_clock_that_starves_training_is_an_error_without_a_horizon_and_a_warning_wit
 }
 
 #[test]
+fn checkpoints_that_are_never_usable_are_warned_of() {
+    let mut job = until(Time::from_nanos(100_000_000_000));
+    let mut checkpoint = queued(seconds(20.0), Duration::ZERO, seconds(16.0));
+    let usable = |checkpoint: &Checkpoint, job: &mut pipestep_job::JobInputs| {
+        job.checkpoint = Some(checkpoint.clone());
+        simulate(job, 0, Detail::Summary).unwrap().warnings
+    };
+    assert_eq!(usable(&checkpoint, &mut job), []);
+    checkpoint.commit_delay = seconds(1_000.0);
+    let never = Warning::NeverUsable { captured: 5, useful: seconds(100.0) };
+    assert_eq!(usable(&checkpoint, &mut job), [never]);
+    (checkpoint.commit_delay, checkpoint.write) =
+        (Duration::ZERO, Write::Time(Spread::Fixed(seconds(1_000.0))));
+    assert!(
+        usable(&checkpoint, &mut job).iter().any(|warning| matches!(warning, Warning::NeverUsable { .. }))
+    );
+    // A near copy is usable once it is staged.
+    checkpoint.near = Some(pipestep_job::NearTier {
+        write: Duration::ZERO,
+        far_every: 10,
+        survives: 1.0,
+        recovery: pipestep_job::Recovery::Fixed(Spread::ZERO),
+    });
+    assert!(
+        !usable(&checkpoint, &mut job).iter().any(|warning| matches!(warning, Warning::NeverUsable { .. }))
+    );
+}
+
+#[test]
 fn inputs_that_mean_nothing_are_refused() {
     let mut job = until(Time::from_nanos(nanos(&serde_json::json!(100.0))));
     let mut checkpoint = queued(Duration::ZERO, Duration::ZERO, Duration::ZERO);
