@@ -20,6 +20,7 @@ mod simulated;
 mod simulated_job;
 mod simulated_rl;
 mod simulated_runs;
+mod smaller;
 mod sweep;
 
 use std::process::ExitCode;

@@ -29,6 +29,7 @@ mod picture;
 mod result;
 mod rl;
 mod rows;
+mod smaller;
 mod step_runs;
 mod table;
 #[cfg(test)]
@@ -67,6 +68,7 @@ pub use rl::{
     SplitResult, StageResult, StalenessResult, SwitchResult, SyncResult, TailResult, rl_lengths,
     rl_staleness, rl_text, rl_timeline,
 };
+pub use smaller::SmallerMicroBatch;
 pub use step_runs::{StepRuns, StepRunsResult, step_runs_histogram, step_runs_text};
 pub use table::{compare_text, run_text};
 pub use text_gantt::{Ink, TextGantt, text_gantt};

@@ -63,6 +63,9 @@ pub struct StepResult {
     /// Whether every rank stays within it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fits: Option<bool>,
+    /// The largest micro-batch in sequences with which every rank would, if some do not and one exists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fitting_micro_batch_size: Option<u64>,
     /// Messages sent.
     pub messages: MessagesResult,
     /// How the makespan scatters, where lengths do.
@@ -155,6 +158,7 @@ impl StepResult {
                 bytes: summary.messages.bytes.get(),
             },
             jitter: None,
+            fitting_micro_batch_size: None,
             per_rank: ranks.map(|(rank, outcome)| RankResult::new(view, rank, outcome)).collect(),
         }
     }

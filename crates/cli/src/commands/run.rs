@@ -5,7 +5,7 @@ mod report;
 
 use anyhow::{Result, bail};
 use pipestep_engine::Time;
-use pipestep_report::{StepRuns, job_text, rl_text, run_text, step_runs_text};
+use pipestep_report::{SmallerMicroBatch, StepRuns, job_text, rl_text, run_text, step_runs_text};
 use pipestep_scenario::{Jitter, Scenario};
 
 use crate::output::Target;
@@ -13,6 +13,7 @@ use crate::simulated::{Keep, Simulated, step_of};
 use crate::simulated_job::SimulatedJob;
 use crate::simulated_rl::SimulatedRl;
 use crate::simulated_runs::step_runs;
+use crate::smaller::smaller_micro_batch;
 use crate::{Ending, args, load, output};
 use artefact::{Artefact, Part, wanted};
 use report::Report;
@@ -23,7 +24,10 @@ pub(crate) fn run(typed: &args::Run) -> Result<Ending> {
     let wanted = wanted(typed, |part| has(&scenario, part, typed.runs));
     output::check(wanted.iter().map(|(_, target)| target))?;
 
-    let simulated = Everything::new(&scenario, keep(&wanted, &scenario)?, typed.runs)?;
+    let mut simulated = Everything::new(&scenario, keep(&wanted, &scenario)?, typed.runs)?;
+    if let Some(step) = &simulated.step {
+        simulated.smaller = smaller_micro_batch(&typed.scenario, &scenario, step);
+    }
     let report = Report::new(&scenario.name, &simulated);
     output::write_all(&wanted, |artefact, to| report.write(artefact, to))?;
     let stdout_is_taken = wanted.iter().any(|(_, target)| *target == Target::Stdout);
@@ -58,6 +62,8 @@ struct Everything {
     step: Option<Simulated>,
     /// The step again and again, where its lengths are drawn.
     step_runs: Option<StepRuns>,
+    /// The micro-batch with which the step would fit, if it does not.
+    smaller: Option<SmallerMicroBatch>,
     job: Option<SimulatedJob>,
     rl: Option<SimulatedRl>,
 }
@@ -74,13 +80,16 @@ impl Everything {
         let length = step.as_ref().map(|step| step.view().summary.makespan.since(Time::ZERO));
         let job = scenario.job.as_ref().map(|_| SimulatedJob::new(scenario, length, runs)).transpose()?;
         let rl = scenario.rl.as_ref().map(|_| SimulatedRl::new(scenario, length, keep_rl)).transpose()?;
-        Ok(Self { step, step_runs, job, rl })
+        Ok(Self { step, step_runs, smaller: None, job, rl })
     }
 
     /// What the terminal shows, one part after the other.
     fn text(&self) -> String {
         let parts = [
-            self.step.as_ref().map(|step| run_text(&step.view())),
+            self.step.as_ref().map(|step| {
+                let smaller = self.smaller.as_ref().map(SmallerMicroBatch::text);
+                run_text(&step.view()) + &smaller.unwrap_or_default()
+            }),
             self.step_runs.as_ref().map(step_runs_text),
             self.job.as_ref().map(|job| job_text(&job.view())),
             self.rl.as_ref().map(|rl| rl_text(&rl.view())),

@@ -50,6 +50,7 @@ impl<'a> Report<'a> {
         let mut file = ResultFile::new(self.name);
         file.step = self.simulated.step.as_ref().map(|step| StepResult {
             jitter: self.simulated.step_runs.as_ref().and_then(StepRunsResult::new),
+            fitting_micro_batch_size: self.simulated.smaller.and_then(|smaller| smaller.fits),
             ..StepResult::new(&step.view())
         });
         file.job = self.simulated.job.as_ref().map(|job| JobResult::new(&job.view()));
