@@ -15,8 +15,8 @@ use criterion::{BatchSize, Criterion, Throughput};
 use pipestep::engine::{Bytes, Duration, NoCurve, NoRecord, Recorder, Timeline, Totals, Tracks};
 use pipestep::schedule::{Kind, Options, Orders, Plan, Shape, find};
 use pipestep::step::{
-    Costs, Dataflow, Engine, FifoStep, Inputs, Levels, Message, MessageMode, MessageSink, RankCost,
-    StageCost, run_orders,
+    Costs, Dataflow, Drawn, Engine, FifoStep, Inputs, Jitter, Levels, LinkScatter, Message, MessageMode,
+    MessageSink, RankCost, Replicas, Scatter, SideBySide, StageCost, run_orders,
 };
 use rustix::time::{ClockId, clock_gettime};
 
@@ -30,7 +30,13 @@ struct Case {
     orders: Orders,
     events: u64,
     floor: Floor,
+    makespan: u64,
+    jitter: Jitter,
+    drawn: Drawn<LANES>,
 }
+
+/// Replicas that go through one pass side by side.
+const LANES: usize = 8;
 
 impl Case {
     fn new((ranks, micro_batches, chunks): (u64, u64, u64)) -> Self {
@@ -41,7 +47,34 @@ impl Case {
         let orders = build_orders(&inputs);
         let events = orders.all().len() as u64 + 2 * shape.messages();
         let floor = Floor::new(&inputs, &orders);
-        Self { name: format!("p{ranks} m{micro_batches} v{chunks}"), inputs, orders, events, floor }
+        let makespan = floor.run(&mut FloorMemory::default());
+        let jitter = jitter(shape.ranks());
+        let drawn =
+            Drawn::new(Replicas::new(&inputs, &jitter).expect("the lists fit"), 0).expect("small lengths");
+        let name = format!("p{ranks} m{micro_batches} v{chunks}");
+        Self { name, inputs, orders, events, floor, makespan, jitter, drawn }
+    }
+
+    fn replicas(&self) -> Replicas<'_> {
+        Replicas::new(&self.inputs, &self.jitter).expect("the lists fit")
+    }
+}
+
+/// Every operation and message scatters by 5 %.
+fn jitter(ranks: usize) -> Jitter {
+    let scatter = Scatter::Lognormal { mean: 1.0, variation: 0.05 };
+    let by_rank = || vec![scatter.clone(); ranks];
+    let link = || LinkScatter { boundaries: vec![scatter.clone(); ranks - 1], others: scatter.clone() };
+    Jitter {
+        forward: by_rank(),
+        backward: by_rank(),
+        input_gradient: by_rank(),
+        weight_gradient: by_rank(),
+        update: by_rank(),
+        activation: link(),
+        gradient: link(),
+        runs: LANES as u32,
+        seed: 1,
     }
 }
 
@@ -188,8 +221,9 @@ type Variant = (&'static str, Box<dyn FnMut(&Case) -> u64>);
 
 fn variants() -> Vec<Variant> {
     let mut floor = FloorMemory::default();
-    let [mut known, mut built, mut peaks] = [(); 3].map(|()| Dataflow::new());
+    let [mut known, mut built, mut skipping, mut peaks] = [(); 4].map(|()| Dataflow::new());
     let [mut plain, mut recorded, mut whole] = [(); 3].map(|()| Engine::new());
+    let mut eight = SideBySide::new();
     let mut highest = Levels::<NoCurve>::new();
     let (mut spans, mut spans_too, mut curves) =
         (Spans::default(), Spans::default(), Levels::<Totals>::new());
@@ -201,6 +235,13 @@ fn variants() -> Vec<Variant> {
             Box::new(move |case| dataflow(&mut built, case, &build_orders(&case.inputs))),
         ),
         (
+            "A: periods skipped, times",
+            Box::new(move |case| {
+                let times = skipping.times(fifo(case), &build_orders(&case.inputs));
+                times.expect("the orders run").makespan.as_nanos()
+            }),
+        ),
+        (
             "A: order built, exact peaks",
             Box::new(move |case| {
                 let (orders, nothing) = (build_orders(&case.inputs), (&mut NoRecord, &mut NoRecord));
@@ -208,6 +249,7 @@ fn variants() -> Vec<Variant> {
                 times.expect("the orders run").makespan.as_nanos()
             }),
         ),
+        ("C: 8 jittered replicas, each", Box::new(move |case| lanes(&mut eight, case))),
         (
             "events, times",
             Box::new(move |case| events(&mut plain, case, MessageMode::Folded, &mut NoRecord, &mut NoRecord)),
@@ -236,6 +278,13 @@ fn variants() -> Vec<Variant> {
             }),
         ),
     ]
+}
+
+/// Eight runs with lengths of their own go through the pass side by side; the draws are made before.
+fn lanes(pass: &mut SideBySide<LANES>, case: &Case) -> u64 {
+    let makespans = pass.run(case.replicas(), &case.drawn, &case.orders).expect("the orders run");
+    black_box(makespans.expect("every length is above zero"));
+    case.makespan
 }
 
 fn fifo(case: &Case) -> FifoStep<'_> {
@@ -295,7 +344,9 @@ fn print_ratios() {
                     for _ in 0..repeat {
                         assert_eq!(black_box(run(&case)), expected, "{name}");
                     }
-                    let nanos = (cpu_nanos() - begin) as f64 / (repeat as u64 * case.events) as f64;
+                    let replicas = if name.starts_with('C') { LANES as u64 } else { 1 };
+                    let events = repeat as u64 * case.events * replicas;
+                    let nanos = (cpu_nanos() - begin) as f64 / events as f64;
                     round[index] = round[index].min(nanos);
                 }
             }

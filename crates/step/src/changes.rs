@@ -83,6 +83,12 @@ impl Sub for Progress {
 /// How many changes are kept in a list; the others, which come later, in a heap.
 const ROOM: usize = 128;
 
+/// The longest list that still counts as not full: three more changes have room.
+pub(crate) const MOST: usize = ROOM - 4;
+
+/// A length that serves where changes come in order of time.
+pub(crate) const FEW: usize = 60;
+
 /// Changes in order of time.
 ///
 /// Most changes come at or near the end of what is known, so they go into a short list that is kept in order. Where
@@ -95,6 +101,8 @@ pub(crate) struct Changes {
     /// The same changes' other half. A processor can't read both halves at once soon after each was written.
     packed: [i64; ROOM],
     length: usize,
+    /// The length at which the list counts as full.
+    full: usize,
     later: BinaryHeap<Reverse<Change>>,
     /// The first instant in the heap, or past every instant.
     later_from: u64,
@@ -102,15 +110,23 @@ pub(crate) struct Changes {
 
 impl Default for Changes {
     fn default() -> Self {
-        Self { at: [0; ROOM], packed: [0; ROOM], length: 1, later: BinaryHeap::new(), later_from: u64::MAX }
+        Self {
+            at: [0; ROOM],
+            packed: [0; ROOM],
+            length: 1,
+            full: MOST,
+            later: BinaryHeap::new(),
+            later_from: u64::MAX,
+        }
     }
 }
 
 impl Changes {
-    /// Forgets all changes.
-    pub(crate) fn clear(&mut self) {
+    /// Forgets all changes. From now on the list counts as full with `full` changes, [`MOST`] at most: few, if they
+    /// come in order of time, so that the lists of all ranks stay near the processor.
+    pub(crate) fn clear(&mut self, full: usize) {
         self.later.clear();
-        (self.at[0], self.length, self.later_from) = (0, 1, u64::MAX);
+        (self.at[0], self.length, self.full, self.later_from) = (0, 1, full.min(MOST), u64::MAX);
     }
 
     /// Adds a change.
@@ -135,7 +151,7 @@ impl Changes {
     /// Whether [`Changes::drop_first`] must be called before more than three changes are added.
     #[inline]
     pub(crate) const fn is_full(&self) -> bool {
-        self.length > ROOM - 4
+        self.length > self.full
     }
 
     /// How many of the changes that are near come before an instant.
@@ -160,14 +176,14 @@ impl Changes {
         self.packed.copy_within(count..self.length, 0);
         self.length -= count;
         let fetch = self.length == 1 && !self.later.is_empty();
-        while self.length < ROOM / 2
+        while self.length < self.full / 2
             && fetch
             && let Some(Reverse(change)) = self.later.pop()
         {
             (self.at[self.length], self.packed[self.length]) = (change.at, change.packed);
             self.length += 1;
         }
-        while self.length > ROOM / 2 {
+        while self.length > self.full / 2 {
             self.length -= 1;
             self.later.push(Reverse(self.near(self.length)));
         }

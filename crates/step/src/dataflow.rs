@@ -3,11 +3,13 @@
 //! same instants to the nanosecond as the event engine's (a property test compares them). The loop itself is in
 //! `wave`; here is when it may be used, and how.
 
+mod periods;
 pub(crate) mod wave;
 
 use pipestep_engine::{Recorder, TotalCurve};
 use pipestep_schedule::{Op, Orders};
 
+use self::periods::Periods;
 use self::wave::{Run, Wave};
 use crate::lengths::{Scaled, Usual};
 use crate::levels::Levels;
@@ -66,6 +68,7 @@ fn every_sender_takes_time(inputs: &Inputs) -> bool {
 pub struct Dataflow {
     rows: Rows,
     wave: Wave<1>,
+    periods: Periods,
 }
 
 impl Dataflow {
@@ -89,7 +92,31 @@ impl Dataflow {
         self.run_observed(step, orders, Recording { ops, messages })
     }
 
-    /// The same, with every rank's level of memory kept while the ranks advance.
+    /// The times alone, by the shortest way: where the step is found to repeat itself, whole periods are skipped. They
+    /// are those of [`Dataflow::run`] to the nanosecond.
+    ///
+    /// # Errors
+    /// As for [`Dataflow::run`].
+    pub fn times(&mut self, step: FifoStep<'_>, orders: &Orders) -> Result<Times, StepError> {
+        let inputs = step.inputs;
+        self.rows.compile(inputs);
+        if !inputs.costs().micro_batch_scale.is_empty() {
+            return self.run_observed(step, orders, ());
+        }
+        let mut run = Run { inputs, rows: &self.rows, orders, lengths: Usual, observer: () };
+        self.periods.reset(orders.all().len() / orders.ranks().max(1));
+        match self.wave.run(&mut run, &mut self.periods) {
+            Err(_) if self.periods.skipped > 0 => self.run_observed(step, orders, ()),
+            ended => ended.map(|()| Times::new(inputs, self.wave.tallies(0))),
+        }
+    }
+
+    /// How many operations the last call of [`Dataflow::times`] skipped.
+    pub const fn skipped(&self) -> usize {
+        self.periods.skipped
+    }
+
+    /// The same as [`Dataflow::run`], with every rank's level of memory kept while the ranks advance.
     ///
     /// # Errors
     /// As for [`Dataflow::run`], and [`StepError::Ledger`] for more bytes than a ledger can hold.
@@ -115,10 +142,10 @@ impl Dataflow {
     ) -> Result<Times, StepError> {
         let (inputs, rows) = (step.inputs, &self.rows);
         if inputs.costs().micro_batch_scale.is_empty() {
-            self.wave.run(&mut Run { inputs, rows, orders, lengths: Usual, observer })?;
+            self.wave.run(&mut Run { inputs, rows, orders, lengths: Usual, observer }, &mut ())?;
         } else {
             let lengths = Scaled(inputs.costs());
-            self.wave.run(&mut Run { inputs, rows, orders, lengths, observer })?;
+            self.wave.run(&mut Run { inputs, rows, orders, lengths, observer }, &mut ())?;
         }
         Ok(Times::new(inputs, self.wave.tallies(0)))
     }

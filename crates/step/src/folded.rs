@@ -71,13 +71,20 @@ impl<Q: EventQueue<u16>, L: Lengths<1>, O: Observer<1>> World<Q> for FoldedWorld
             return Ok(());
         }
         self.ranks[rank.index()].place += 1;
-        let awakened = self.deliver(now, rank, at);
+        let delivery = self.deliver(now, rank, at);
         self.choose(now, rank, queue);
-        if let Some((receiver, arrival)) = awakened {
-            self.wake(now, receiver, arrival, queue);
-        }
+        self.conclude(now, rank, at, delivery, queue);
         Ok(())
     }
+}
+
+/// The result of an operation on its way.
+#[derive(Clone, Copy)]
+struct Delivery {
+    start: u64,
+    arrival: u64,
+    /// Whether its receiver waits for it.
+    awakens: bool,
 }
 
 impl<L: Lengths<1>, O: Observer<1>> FoldedWorld<'_, L, O> {
@@ -87,10 +94,9 @@ impl<L: Lengths<1>, O: Observer<1>> FoldedWorld<'_, L, O> {
         (0..self.ranks.len() as u16).for_each(|rank| self.choose_rarely(now, Rank(rank), queue));
     }
 
-    /// An operation ends, and its result goes to whoever needs it. Returns the rank that waits for it, if one does, with
-    /// the instant at which it has it.
+    /// An operation ends, and its result goes to whoever needs it.
     #[inline(always)]
-    fn deliver(&mut self, now: Time, rank: Rank, at: Place) -> Option<(Rank, Time)> {
+    fn deliver(&mut self, now: Time, rank: Rank, at: Place) -> Delivery {
         let Place { place, op } = at;
         let row = self.rows.of(op);
         let slot = row.output + op.micro_batch.0;
@@ -102,17 +108,37 @@ impl<L: Lengths<1>, O: Observer<1>> FoldedWorld<'_, L, O> {
         let start = now.as_nanos().max(free);
         let arrival = start + length;
         *link = arrival;
+        self.slots.fill(slot, Time::from_nanos(arrival));
+        let awakens =
+            self.ranks.get(row.receiver as usize).is_some_and(|receiver| receiver.waits_for == slot);
+        debug_assert!(!awakens || row.receiver != u32::from(rank.0), "a rank that runs waits for nothing");
+        Delivery { start, arrival, awakens }
+    }
+
+    /// Tells of a result and wakes whoever waits for it: once its maker has chosen what it does next, so that what is
+    /// told of one rank comes nearly in order of time.
+    #[inline(always)]
+    fn conclude<Q: EventQueue<u16>>(
+        &mut self,
+        now: Time,
+        rank: Rank,
+        at: Place,
+        delivery: Delivery,
+        queue: &mut Q,
+    ) {
+        let row = self.rows.of(at.op);
+        let Delivery { start, arrival, awakens } = delivery;
+        let receiver = Rank(row.receiver as u16);
         if row.sends {
-            let (pair, receiver) = (row.pair, Rank(row.receiver as u16));
-            let message = Flight { at, slot, pair, sender: rank, receiver };
+            let slot = row.output + at.op.micro_batch.0;
+            let message = Flight { at, slot, pair: row.pair, sender: rank, receiver };
             self.observer.sent(message, row, now.as_nanos(), [start], [arrival]);
         } else {
-            self.observer.sent_nothing(place);
+            self.observer.sent_nothing(at.place);
         }
-        let arrival = Time::from_nanos(arrival);
-        self.slots.fill(slot, arrival);
-        let receiver = self.ranks.get(row.receiver as usize)?;
-        (receiver.waits_for == slot).then_some((Rank(row.receiver as u16), arrival))
+        if awakens {
+            self.wake(now, receiver, Time::from_nanos(arrival), queue);
+        }
     }
 
     /// Asks the policy for a rank's next operation, and starts it or waits for its input.
@@ -219,10 +245,10 @@ impl<L: Lengths<1>, O: Observer<1>> FoldedWorld<'_, L, O> {
         let mut pair = state.pair();
         state.place += 2;
         pair.sort_by_key(|at| at.op.kind);
-        let awakened = pair.map(|at| self.deliver(now, rank, at));
+        let deliveries = pair.map(|at| self.deliver(now, rank, at));
         self.choose_rarely(now, rank, queue);
-        for (receiver, arrival) in awakened.into_iter().flatten() {
-            self.wake(now, receiver, arrival, queue);
+        for (at, delivery) in pair.into_iter().zip(deliveries) {
+            self.conclude(now, rank, at, delivery, queue);
         }
     }
 }

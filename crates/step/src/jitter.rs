@@ -7,20 +7,23 @@
 //! Where messages can be timed as they are made, several runs go through the clock-free pass side by side; each
 //! other run takes the event engine. Deliberately absent: means and percentiles, which are the report's.
 
+mod draw;
+
 use std::ops::Range;
 use std::sync::Arc;
 
-use pipestep_engine::{Duration, Overflow, Streams, Time};
-use pipestep_schedule::{Kind, MicroBatch, Op, Orders, Policy, Rank, Shape, Stage};
+use pipestep_engine::Time;
+use pipestep_schedule::{Kind, Orders, Policy, Rank};
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, Exp1, StandardNormal, StandardUniform};
 
+use self::draw::Draw;
 use crate::dataflow::wave::{Run, Wave};
-use crate::lengths::Lengths;
+use crate::observe::EndsOnly;
 use crate::online::{Runner, count};
 use crate::rows::Rows;
 use crate::times::Tally;
-use crate::{InputError, Inputs, Links, StepError, UpdateAfter};
+use crate::{FifoStep, InputError, Inputs, StepError, UpdateAfter};
 
 /// Runs that go through the clock-free pass side by side.
 const LANES: usize = 8;
@@ -172,33 +175,28 @@ impl<'a> Replicas<'a> {
     /// lengths of a run add up to more than 2^63 ns.
     pub fn of_orders(self, orders: &Orders, runs: Range<u64>) -> Result<Vec<Time>, StepError> {
         orders.validate(self.inputs.shape())?;
-        let (mut rows, mut wide, mut narrow) =
-            (Rows::default(), Wave::<LANES>::default(), Wave::<1>::default());
-        rows.compile(self.inputs);
+        let (mut wide, mut narrow) = (SideBySide::<LANES>::new(), SideBySide::<1>::new());
         let mut makespans = Vec::with_capacity((runs.end.saturating_sub(runs.start)) as usize);
         let mut next = runs.start;
         while next < runs.end {
-            if runs.end - next >= LANES as u64 {
-                let draws = self.draws(next)?;
-                if draws.iter().all(|draw| draw.is_exact_without_clock) {
-                    let (lengths, observer) = (SideBySide(&draws), ());
-                    wide.run(&mut Run { inputs: self.inputs, rows: &rows, orders, lengths, observer })?;
-                    let of_lane = |(lane, draw)| self.makespan(wide.tallies(lane), draw);
-                    makespans.extend(draws.iter().enumerate().map(of_lane));
-                    next += LANES as u64;
-                    continue;
-                }
+            let end = runs.end.min(next + LANES as u64);
+            if end - next == LANES as u64
+                && FifoStep::new(self.inputs).is_some()
+                && let Some(all) = wide.run(self, &Drawn::new(self, next)?, orders)?
+            {
+                makespans.extend(all);
+                next = end;
             }
-            let draw = self.draw(next)?;
-            makespans.push(if draw.is_exact_without_clock {
-                let (lengths, observer) = (Alone(&draw), ());
-                narrow.run(&mut Run { inputs: self.inputs, rows: &rows, orders, lengths, observer })?;
-                self.makespan(narrow.tallies(0), &draw)
-            } else {
-                let tallies = count(self.inputs, Alone(&draw), Runner::Orders(orders))?;
-                self.makespan(tallies.into_iter(), &draw)
-            });
-            next += 1;
+            for run in next..end {
+                let drawn = Drawn::new(self, run)?;
+                makespans.push(if let Some([one]) = narrow.run(self, &drawn, orders)? {
+                    one
+                } else {
+                    let tallies = count(self.inputs, &drawn.0, Runner::Orders(orders))?;
+                    self.makespan(tallies.into_iter(), &drawn, 0)
+                });
+            }
+            next = end;
         }
         Ok(makespans)
     }
@@ -208,50 +206,9 @@ impl<'a> Replicas<'a> {
     /// # Errors
     /// [`StepError`] if the policy stops early, or as for [`Replicas::of_orders`].
     pub fn of_policy(self, policy: Box<dyn Policy + '_>, run: u64) -> Result<Time, StepError> {
-        let draw = self.draw(run)?;
-        let tallies = count(self.inputs, Alone(&draw), Runner::Policy(policy))?;
-        Ok(self.makespan(tallies.into_iter(), &draw))
-    }
-
-    fn draws(self, first: u64) -> Result<[Draw; LANES], StepError> {
-        let drawn: Result<Vec<Draw>, StepError> =
-            (first..first + LANES as u64).map(|run| self.draw(run)).collect();
-        Ok(drawn?.try_into().unwrap_or_else(|_| unreachable!("there is one draw a lane")))
-    }
-
-    /// All lengths of one run.
-    fn draw(self, run: u64) -> Result<Draw, StepError> {
-        let (shape, costs) = (self.inputs.shape(), self.inputs.costs());
-        let streams = Streams::new(self.jitter.seed);
-        let stream = |purpose: &str, rank: Rank| streams.stream(purpose, (run << 16) | u64::from(rank.0));
-        let places = shape.stages() * shape.micro_batches();
-        let has_pairs = costs.ranks.iter().any(|rank| rank.overlapped_pair.is_some());
-        let mut draw = Draw {
-            micro_batches: shape.micro_batches(),
-            factors: [(); 4].map(|()| vec![1.0; if has_pairs { places } else { 0 }]),
-            lengths: [(); 4].map(|()| vec![0; places]),
-            messages: [(); 2].map(|()| vec![0; places]),
-            updates: Vec::with_capacity(shape.ranks()),
-            is_exact_without_clock: true,
-        };
-        for rank in (0..shape.ranks() as u16).map(Rank) {
-            for (kind, purpose, scatter) in self.kinds() {
-                let (scatter, mut rng) = (&scatter[rank.index()], stream(purpose, rank));
-                draw.each(shape, rank, kind, |op| (scatter.draw(&mut rng), costs.duration(op).as_nanos()));
-            }
-            for (kind, purpose, links) in self.links() {
-                let mut rng = stream(purpose, rank);
-                draw.each_message(shape, rank, kind, |op| {
-                    let (to, message) = costs.message(shape, op)?;
-                    let scatter = links.between(rank, shape.rank_of(to));
-                    Some(stretched(message.time.as_nanos(), scatter.draw(&mut rng)))
-                });
-            }
-            let factor = self.jitter.update[rank.index()].draw(&mut stream("step.update", rank));
-            draw.updates.push(stretched(costs.ranks[rank.index()].update.as_nanos(), factor));
-        }
-        draw.check(self.inputs, has_pairs)?;
-        Ok(draw)
+        let drawn = Drawn::new(self, run)?;
+        let tallies = count(self.inputs, &drawn.0, Runner::Policy(policy))?;
+        Ok(self.makespan(tallies.into_iter(), &drawn, 0))
     }
 
     fn kinds(self) -> [(Kind, &'static str, &'a [Scatter]); 4] {
@@ -273,13 +230,19 @@ impl<'a> Replicas<'a> {
     }
 
     /// Rule 3 with the drawn updates.
-    fn makespan(self, tallies: impl Iterator<Item = Tally>, draw: &Draw) -> Time {
+    fn makespan<const N: usize>(
+        self,
+        tallies: impl Iterator<Item = Tally>,
+        drawn: &Drawn<N>,
+        lane: usize,
+    ) -> Time {
         let ends: Vec<u64> = tallies.map(Tally::last_end).collect();
         let gradient = ends.iter().copied().max().unwrap_or(0);
-        let updates = ends.iter().zip(&draw.updates).map(|(&end, &update)| match self.inputs.update_after {
-            UpdateAfter::All => gradient + update,
-            UpdateAfter::Own => end + update,
-        });
+        let updates =
+            ends.iter().zip(&drawn.0.updates).map(|(&end, update)| match self.inputs.update_after {
+                UpdateAfter::All => gradient + update[lane],
+                UpdateAfter::Own => end + update[lane],
+            });
         Time::from_nanos(updates.max().unwrap_or(gradient).max(gradient))
     }
 }
@@ -291,141 +254,51 @@ impl LinkScatter {
     }
 }
 
-/// A length times a factor, to the nearest nanosecond. What does not fit is refused by [`Draw::check`].
-fn stretched(length: u64, factor: f64) -> u64 {
-    if Scatter::Fixed(factor) == Scatter::NONE {
-        return length;
+/// The lengths of `N` runs, one after the other by number. Schedules of one shape can meet the same ones.
+#[derive(Clone, Debug)]
+pub struct Drawn<const N: usize>(Draw<N>);
+
+impl<const N: usize> Drawn<N> {
+    /// Draws the lengths of `N` runs, from run number `first` on.
+    ///
+    /// # Errors
+    /// [`StepError::Overflow`] if the lengths of a run add up to more than 2^63 ns.
+    pub fn new(replicas: Replicas<'_>, first: u64) -> Result<Self, StepError> {
+        Draw::new(replicas, first).map(Self)
     }
-    (length as f64 * factor).round() as u64
 }
 
-/// All lengths of one run, by (stage, micro-batch).
-struct Draw {
-    micro_batches: usize,
-    /// Of `F`, `B`, `I`, `W`; empty where no rank has a time for pairs.
-    factors: [Vec<f64>; 4],
-    lengths: [Vec<u64>; 4],
-    /// Activations and gradients.
-    messages: [Vec<u64>; 2],
-    /// By rank.
-    updates: Vec<u64>,
-    /// Whether messages can be timed as they are made; see [`crate::FifoStep::new`].
-    is_exact_without_clock: bool,
+/// Runs of fixed orders side by side in one pass, with its memory kept from one call to the next.
+#[derive(Clone, Debug, Default)]
+pub struct SideBySide<const N: usize> {
+    rows: Rows,
+    wave: Wave<N>,
 }
 
-impl Draw {
-    fn place(&self, op: Op) -> usize {
-        op.stage.index() * self.micro_batches + op.micro_batch.index()
+impl<const N: usize> SideBySide<N> {
+    /// No memory yet.
+    pub fn new() -> Self {
+        Self::default()
     }
 
-    /// Draws one kind of operation on all stages of a rank: a factor, for the usual length.
-    fn each(&mut self, shape: &Shape, rank: Rank, kind: Kind, mut of: impl FnMut(Op) -> (f64, u64)) {
-        for op in ops(shape, rank, kind) {
-            let (place, (factor, usual)) = (self.place(op), of(op));
-            if let Some(kept) = self.factors[number(kind)].get_mut(place) {
-                *kept = factor;
-            }
-            self.lengths[number(kind)][place] = stretched(usual, factor);
+    /// The makespan of each run, or `None` if some of them need a clock; [`Replicas::of_orders`] has one.
+    ///
+    /// # Errors
+    /// [`StepError::Order`] if the orders are not right for the step or deadlock.
+    pub fn run(
+        &mut self,
+        replicas: Replicas<'_>,
+        drawn: &Drawn<N>,
+        orders: &Orders,
+    ) -> Result<Option<[Time; N]>, StepError> {
+        if !drawn.0.is_exact_without_clock {
+            return Ok(None);
         }
-    }
-
-    fn each_message(&mut self, shape: &Shape, rank: Rank, kind: Kind, mut of: impl FnMut(Op) -> Option<u64>) {
-        for op in ops(shape, rank, kind) {
-            let place = self.place(op);
-            if let Some(length) = of(op) {
-                self.messages[message_number(kind)][place] = length;
-            }
-        }
-    }
-
-    /// Refuses sums that the loops could not add up, and finds out which loop is exact.
-    fn check(&mut self, inputs: &Inputs, has_pairs: bool) -> Result<(), Overflow> {
-        let all = self.lengths.iter().chain(&self.messages).flatten().chain(&self.updates);
-        let sum = all.copied().map(Duration::from_nanos).try_fold(inputs.costs().setup, Duration::plus)?;
-        // The loops count from a base of their own.
-        sum.plus(Duration::from_nanos(i64::MAX as u64 + 1))?;
-        let (shape, costs) = (inputs.shape(), inputs.costs());
-        let takes_time =
-            |op: Op| costs.message(shape, op).is_none() || self.lengths[number(op.kind)][self.place(op)] > 0;
-        let senders = [Kind::Forward, Kind::Backward, Kind::InputGradient];
-        let ranks = || (0..shape.ranks() as u16).map(Rank);
-        self.is_exact_without_clock = inputs.links == Links::Unlimited
-            || (crate::FifoStep::new(inputs).is_some()
-                && !has_pairs
-                && ranks().all(|rank| senders.iter().all(|&kind| ops(shape, rank, kind).all(takes_time))));
-        Ok(())
-    }
-
-    fn op(&self, op: Op) -> u64 {
-        self.lengths[number(op.kind)][self.place(op)]
-    }
-
-    fn message(&self, op: Op) -> u64 {
-        self.messages[message_number(op.kind)][self.place(op)]
-    }
-
-    /// A pair takes its usual length times the mean of its halves' factors.
-    fn pair(&self, first: Op, second: Op, usual: u64) -> u64 {
-        let factor = |op: Op| self.factors[number(op.kind)][self.place(op)];
-        stretched(usual, f64::midpoint(factor(first), factor(second)))
-    }
-}
-
-/// One kind of operation on all stages of a rank, in an order that depends on the shape alone.
-fn ops(shape: &Shape, rank: Rank, kind: Kind) -> impl Iterator<Item = Op> + '_ {
-    shape.stages_of(rank).flat_map(move |stage: Stage| {
-        shape.micro_batches_of(stage).map(move |i| Op::new(kind, stage, MicroBatch(i)))
-    })
-}
-
-const fn number(kind: Kind) -> usize {
-    match kind {
-        Kind::Forward => 0,
-        Kind::Backward => 1,
-        Kind::InputGradient => 2,
-        Kind::WeightGradient => 3,
-    }
-}
-
-const fn message_number(kind: Kind) -> usize {
-    match kind {
-        Kind::Forward => 0,
-        _ => 1,
-    }
-}
-
-/// Runs side by side.
-struct SideBySide<'a>(&'a [Draw; LANES]);
-
-impl Lengths<LANES> for SideBySide<'_> {
-    #[inline]
-    fn op(&self, _place: usize, op: Op, _usual: u64) -> [u64; LANES] {
-        std::array::from_fn(|lane| self.0[lane].op(op))
-    }
-
-    #[inline]
-    fn message(&self, _place: usize, op: Op, _usual: u64) -> [u64; LANES] {
-        std::array::from_fn(|lane| self.0[lane].message(op))
-    }
-
-    fn pair(&self, first: Op, second: Op, usual: u64) -> [u64; LANES] {
-        std::array::from_fn(|lane| self.0[lane].pair(first, second, usual))
-    }
-}
-
-/// One run on its own.
-struct Alone<'a>(&'a Draw);
-
-impl Lengths<1> for Alone<'_> {
-    fn op(&self, _place: usize, op: Op, _usual: u64) -> [u64; 1] {
-        [self.0.op(op)]
-    }
-
-    fn message(&self, _place: usize, op: Op, _usual: u64) -> [u64; 1] {
-        [self.0.message(op)]
-    }
-
-    fn pair(&self, first: Op, second: Op, usual: u64) -> [u64; 1] {
-        [self.0.pair(first, second, usual)]
+        let Self { rows, wave } = self;
+        rows.compile(replicas.inputs);
+        let (inputs, rows, lengths) = (replicas.inputs, &*rows, &drawn.0);
+        wave.run(&mut Run { inputs, rows, orders, lengths, observer: EndsOnly }, &mut ())?;
+        let makespan = |lane| replicas.makespan(wave.tallies(lane), drawn, lane);
+        Ok(Some(std::array::from_fn(makespan)))
     }
 }

@@ -11,7 +11,7 @@ use pipestep_engine::{Bytes, LedgerError, Peak, Time, TotalCurve};
 use pipestep_schedule::{Op, Orders, Rank};
 
 use crate::bytes::{StepBytes, held};
-use crate::changes::{ARRIVES, Change, Changes, ENDS, GOES, Progress, STARTS};
+use crate::changes::{ARRIVES, Change, Changes, ENDS, FEW, GOES, MOST, Progress, STARTS};
 use crate::observe::{Flight, Observer, Place};
 use crate::rows::{Row, Rows};
 use crate::{ACCOUNTS, Account, Inputs, StepError};
@@ -133,7 +133,7 @@ impl<C: TotalCurve + Default> Levels<C> {
         self.senders.compile(inputs, rows);
         self.ranks.resize_with(inputs.shape().ranks(), RankLevel::default);
         for (rank, level) in (0..).map(Rank).zip(&mut self.ranks) {
-            level.changes.clear();
+            level.changes.clear(if by_clock { FEW } else { MOST });
             let total = held(inputs, rank).iter().sum();
             level.curve.clear();
             level.curve.extend(std::iter::once((0, total)));

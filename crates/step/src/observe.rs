@@ -38,6 +38,9 @@ pub(crate) struct Flight {
 /// Is told what happens in `N` replicas of a step; times are in ns. The event engine tells in order of time, and what it
 /// tells at `now` happens then or later; the clock-free pass has no `now`.
 pub(crate) trait Observer<const N: usize> {
+    /// Whether it is wanted how long each rank is busy and when it starts, or only when it ends.
+    const TALLIES: bool = true;
+
     /// An operation of a rank runs from `start` to `end`. A rank's operations come in order.
     #[inline(always)]
     fn ran(&mut self, _rank: usize, _at: Place, _row: &Row, _now: u64, _start: [u64; N], _end: [u64; N]) {}
@@ -52,6 +55,13 @@ pub(crate) trait Observer<const N: usize> {
 }
 
 impl<const N: usize> Observer<N> for () {}
+
+/// Wants the ends of ranks alone.
+pub(crate) struct EndsOnly;
+
+impl<const N: usize> Observer<N> for EndsOnly {
+    const TALLIES: bool = false;
+}
 
 /// Keeps intervals, one by one.
 pub(crate) struct Recording<'a, R, M> {

@@ -37,6 +37,13 @@ pub(crate) struct Row {
     pub(crate) change: OpChange,
 }
 
+impl Row {
+    /// Whether the operation needs something from another stage.
+    pub(crate) const fn reads(&self) -> bool {
+        self.input > 0
+    }
+}
+
 /// By how much an operation changes the sum of all accounts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OpChange {
@@ -164,9 +171,10 @@ impl Rows {
     }
 }
 
-/// At least `count` words, in an odd number of cache lines: lists of a power of two of words would all begin in
-/// the same few sets of the cache, and the ranks' progress through them would push one another out.
+/// At least `count` words, in an odd number of cache lines and one word more: lists of a power of two of words would
+/// all begin in the same few sets of the cache, and the ranks' progress through them would push one another out. The
+/// odd word does the same for tables with a line for each word.
 pub(crate) const fn spread(count: usize) -> usize {
     const WORDS_PER_LINE: usize = 8;
-    (count.div_ceil(WORDS_PER_LINE) | 1) * WORDS_PER_LINE
+    (count.div_ceil(WORDS_PER_LINE) | 1) * WORDS_PER_LINE + 1
 }

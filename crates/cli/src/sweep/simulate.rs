@@ -1,10 +1,12 @@
 //! A point's scenario to the numbers of its row: the step, then the job and the rounds that take its length.
 
+use std::cell::RefCell;
+
 use anyhow::Result;
 use pipestep_engine::{Duration, Time};
 use pipestep_job::Detail;
 use pipestep_scenario::{JobScenario, OrderSource, RlScenario, Scenario, StepScenario};
-use pipestep_step::Summary;
+use pipestep_step::{Summaries, Summary};
 
 use super::fields::{Fields, JitterFields, JobFields, RlFields, StepFields};
 use crate::simulated_runs::{in_brief, makespans};
@@ -29,13 +31,17 @@ pub(crate) fn simulate(scenario: &Scenario) -> Result<Fields> {
 /// # Errors
 /// As for [`simulate`].
 pub(crate) fn summary(step: &StepScenario) -> Result<Summary> {
-    Ok(match &step.order {
-        // A file that says when messages are posted runs as it stands.
-        OrderSource::File { orders, comms: Some(comms), .. } => {
-            pipestep_step::simulate_comms(&step.inputs, orders, comms)?.0.summary
-        }
-        _ => pipestep_step::summary(&step.inputs, step.plan()?)?,
-    })
+    // A file that says when messages are posted runs as it stands.
+    if let OrderSource::File { orders, comms: Some(comms), .. } = &step.order {
+        return Ok(pipestep_step::simulate_comms(&step.inputs, orders, comms)?.0.summary);
+    }
+    let plan = step.plan()?;
+    Ok(SUMMARIES.with_borrow_mut(|summaries| summaries.of(&step.inputs, plan))?)
+}
+
+thread_local! {
+    /// The memory of the thread's last step, which serves the next one.
+    static SUMMARIES: RefCell<Summaries> = RefCell::default();
 }
 
 /// The runs of a step whose lengths are drawn.

@@ -1,5 +1,7 @@
 //! Interleaved 1F1B: each rank holds several chunks, so that the pipeline fills in smaller pieces.
 
+use std::ops::Range;
+
 use crate::{Chunks, Entry, Op, Options, Orders, Placement, Plan, Refusal, Schedule, Shape, Weights};
 
 pub(crate) struct Interleaved;
@@ -37,19 +39,24 @@ impl Schedule for Interleaved {
         let group = round_size(ENTRY.name, p, m)?;
         let total = m * v;
         let mut orders = Orders::with_capacity(shape.ranks(), 2 * shape.stages() * shape.micro_batches());
+        let mut list = Vec::with_capacity(2 * total as usize);
         for rank in 0..p {
             let warm_up = total.min((v - 1) * group + 2 * (p - 1 - rank));
-            let stage = |chunk| (chunk * p + rank) as u16;
-            let mut forwards = Walk::new(group, v).map(|(chunk, i)| Op::forward(stage(chunk), i));
-            let mut backwards = Walk::new(group, v).map(|(chunk, i)| Op::backward(stage(v - 1 - chunk), i));
-            let mut list = Vec::with_capacity(2 * total as usize);
-            list.extend(forwards.by_ref().take(warm_up as usize));
-            for _ in warm_up..total {
-                list.extend(forwards.next());
-                list.extend(backwards.next());
+            let forward = |chunk, i| Op::forward((chunk * p + rank) as u16, i);
+            let backward = |chunk, i| Op::backward(((v - 1 - chunk) * p + rank) as u16, i);
+            let (mut forwards, mut backwards) = (Walk::new(group, v), Walk::new(group, v));
+            list.clear();
+            forwards.runs(warm_up, |chunk, run| list.extend(run.map(|i| forward(chunk, i))));
+            // Both walks go on side by side, as far as neither changes its chunk.
+            let mut left = total - warm_up;
+            while left > 0 {
+                let run = left.min(forwards.left_in_run()).min(backwards.left_in_run());
+                let ((chunk, first), (other, its_first)) = (forwards.take_run(run), backwards.take_run(run));
+                list.extend((0..run).flat_map(|i| [forward(chunk, first + i), backward(other, its_first + i)]));
+                left -= run;
             }
-            list.extend(backwards.take(warm_up as usize));
-            orders.push_list(list);
+            backwards.runs(warm_up, |chunk, run| list.extend(run.map(|i| backward(chunk, i))));
+            orders.push_list(list.iter().copied());
         }
         Ok(Plan::Fixed(orders))
     }
@@ -83,14 +90,16 @@ impl Walk {
     pub(crate) const fn new(group: u32, chunks: u32) -> Self {
         Self { group, chunks, chunk: 0, first: 0, within: 0 }
     }
-}
 
-impl Iterator for Walk {
-    type Item = (u32, u32);
+    /// How many micro-batches come before the chunk changes.
+    const fn left_in_run(&self) -> u32 {
+        self.group - self.within
+    }
 
-    fn next(&mut self) -> Option<(u32, u32)> {
-        let item = (self.chunk, self.first + self.within);
-        self.within += 1;
+    /// Takes that many or fewer: their chunk and the first of them.
+    const fn take_run(&mut self, count: u32) -> (u32, u32) {
+        let run = (self.chunk, self.first + self.within);
+        self.within += count;
         if self.within == self.group {
             self.within = 0;
             self.chunk += 1;
@@ -99,6 +108,24 @@ impl Iterator for Walk {
                 self.first += self.group;
             }
         }
-        Some(item)
+        run
+    }
+
+    /// Takes `count`, run by run.
+    fn runs(&mut self, mut count: u32, mut take: impl FnMut(u32, Range<u32>)) {
+        while count > 0 {
+            let run = count.min(self.left_in_run());
+            let (chunk, first) = self.take_run(run);
+            take(chunk, first..first + run);
+            count -= run;
+        }
+    }
+}
+
+impl Iterator for Walk {
+    type Item = (u32, u32);
+
+    fn next(&mut self) -> Option<(u32, u32)> {
+        Some(self.take_run(1))
     }
 }

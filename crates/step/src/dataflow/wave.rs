@@ -22,23 +22,23 @@ use crate::{Inputs, StepError};
 #[derive(Clone, Debug)]
 pub(crate) struct Wave<const N: usize> {
     /// When each input is there; before `base` if that is not known yet.
-    slots: Vec<[u64; N]>,
+    pub(super) slots: Vec<[u64; N]>,
     /// When each link has sent everything that it was given.
-    links: Vec<[u64; N]>,
-    ranks: Vec<RankState<N>>,
+    pub(super) links: Vec<[u64; N]>,
+    pub(super) ranks: Vec<RankState<N>>,
     /// The ranks whose lists are not at their ends, in the order of the next sweep.
     active: Vec<u16>,
-    base: u64,
+    pub(super) base: u64,
 }
 
 /// A rank's progress through its list.
 #[derive(Clone, Copy, Debug)]
-struct RankState<const N: usize> {
+pub(super) struct RankState<const N: usize> {
     /// Its next place in the orders.
-    place: u32,
-    end: u32,
-    free: [u64; N],
-    busy: [u64; N],
+    pub(super) place: u32,
+    pub(super) end: u32,
+    pub(super) free: [u64; N],
+    pub(super) busy: [u64; N],
     first_start: [u64; N],
 }
 
@@ -48,6 +48,20 @@ struct Sweep {
     ran: usize,
     /// Ranks that came to the ends of their lists.
     ended: usize,
+}
+
+/// What is asked after every sweep whether it can skip something.
+pub(crate) trait Skip<const N: usize> {
+    /// Skips operations, as if they had run. Returns how many.
+    fn after_sweep(&mut self, wave: &mut Wave<N>, rows: &Rows, orders: &Orders) -> usize;
+}
+
+/// Nothing is skipped.
+impl<const N: usize> Skip<N> for () {
+    #[inline]
+    fn after_sweep(&mut self, _wave: &mut Wave<N>, _rows: &Rows, _orders: &Orders) -> usize {
+        0
+    }
 }
 
 /// What one run reads, and whom it tells.
@@ -70,9 +84,10 @@ impl<const N: usize> Wave<N> {
     ///
     /// # Errors
     /// [`StepError`] if the orders are not right for the step or deadlock.
-    pub(crate) fn run<L: Lengths<N>, O: Observer<N>>(
+    pub(crate) fn run<L: Lengths<N>, O: Observer<N>, S: Skip<N>>(
         &mut self,
         run: &mut Run<'_, L, O>,
+        skip: &mut S,
     ) -> Result<(), StepError> {
         let (shape, orders) = (run.inputs.shape(), run.orders);
         if orders.ranks() != shape.ranks() {
@@ -91,7 +106,9 @@ impl<const N: usize> Wave<N> {
                 // Most ranks wait. What they wait for comes down the ranks as often as up.
                 self.active.reverse();
             }
-            if ended > 0 {
+            let skipped = skip.after_sweep(self, run.rows, orders);
+            left -= skipped;
+            if ended + skipped > 0 {
                 let ranks = &self.ranks;
                 self.active.retain(|&rank| !ranks[rank as usize].is_done());
             }
@@ -155,7 +172,7 @@ impl<const N: usize> Wave<N> {
             let row = run.rows.of(op);
             let Some(ready) = tables.ready(row, op) else { continue };
             let start = latest(state.free, ready);
-            let end = state.run(start, run.lengths.op(place, op, row.duration));
+            let end = state.run::<O>(start, run.lengths.op(place, op, row.duration));
             state.place += 1;
             sweep.ran += 1;
             sweep.ended += usize::from(state.is_done());
@@ -183,7 +200,7 @@ fn run_pair<const N: usize, L: Lengths<N>, O: Observer<N>>(
         let Some(ready) = tables.ready(run.rows.of(op), op) else { return 0 };
         start = latest(start, ready);
     }
-    let end = state.run(start, run.lengths.pair(parts[0].1, parts[1].1, length));
+    let end = state.run::<O>(start, run.lengths.pair(parts[0].1, parts[1].1, length));
     state.place += 2;
     for (place, op) in parts {
         run.observer.ran(rank, Place { place, op }, run.rows.of(op), 0, tables.net(start), tables.net(end));
@@ -262,16 +279,18 @@ impl<const N: usize> Tables<'_, N> {
 }
 
 impl<const N: usize> RankState<N> {
-    const fn is_done(&self) -> bool {
+    pub(super) const fn is_done(&self) -> bool {
         self.place >= self.end
     }
 
     /// Something runs from `start` on; returns when it ends.
     #[inline]
-    fn run(&mut self, start: [u64; N], length: [u64; N]) -> [u64; N] {
+    fn run<O: Observer<N>>(&mut self, start: [u64; N], length: [u64; N]) -> [u64; N] {
         let end = plus(start, length);
-        self.busy = plus(self.busy, length);
-        self.first_start = std::array::from_fn(|lane| self.first_start[lane].min(start[lane]));
+        if O::TALLIES {
+            self.busy = plus(self.busy, length);
+            self.first_start = std::array::from_fn(|lane| self.first_start[lane].min(start[lane]));
+        }
         self.free = end;
         end
     }

@@ -8,4 +8,5 @@ mod explain;
 mod headline;
 mod jitter;
 mod levels;
+mod periods;
 mod properties;
