@@ -12,60 +12,61 @@ mod skeleton;
 mod squeeze;
 mod table;
 
-use crate::{Plan, Rank, Refusal, Shape, Weights};
+use crate::{Entry, Options, Orders, Plan, Rank, Refusal, Shape, Weights};
 use search::Search;
 use table::Table;
 
-/// What a construction may use.
-pub(crate) struct Goal {
-    /// The schedule's name, for refusals.
-    pub(crate) schedule: &'static str,
-    /// Whether the backward runs as `I` and `W`.
-    pub(crate) split: bool,
-    /// What a rank may hold, in halves of what it saves for one micro-batch.
-    pub(crate) half_micro_batches: u64,
-    /// How many operations may be run in trials: a few tens of nanoseconds each.
-    pub(crate) trials: usize,
-}
-
-/// The shortest order found for a V-shaped pipeline of two chunks.
-pub(crate) fn v_shaped(goal: &Goal, shape: &Shape, weights: &Weights) -> Result<Plan, Refusal> {
-    let table = Table::new(shape, weights, goal.split);
-    let limit = limits(goal, &table);
+/// The shortest order found for a V-shaped pipeline of two chunks, within the peak that its schedule states.
+/// `trials` is how many operations may be run in trials: a few tens of nanoseconds each.
+pub(crate) fn v_shaped(
+    entry: &Entry,
+    trials: usize,
+    shape: &Shape,
+    weights: &Weights,
+) -> Result<Plan, Refusal> {
+    let table = Table::new(shape, weights, entry.splits_backward);
+    let limit = limits(entry, shape, &table);
     let search = Search {
         table: &table,
         micro_batches: shape.micro_batches(),
         limit: &limit,
-        budget: goal.trials,
+        budget: trials,
         first: &search::RULES[..1],
         trial: shape.ranks() * 3 / 2 + 8,
     };
-    search.best(blocks::v_shaped(&table, &limit)).map(Plan::Fixed).ok_or_else(|| no_room(goal))
+    found(entry, search.best(blocks::v_shaped(&table, &limit)))
 }
 
-/// The shortest order found for a pipeline of one chunk a rank.
-pub(crate) fn one_chunk(goal: &Goal, shape: &Shape, weights: &Weights) -> Result<Plan, Refusal> {
-    let table = Table::new(shape, weights, goal.split);
-    let limit = limits(goal, &table);
+/// The shortest order found for a pipeline of one chunk a rank, within the peak that its schedule states.
+pub(crate) fn one_chunk(
+    entry: &Entry,
+    trials: usize,
+    shape: &Shape,
+    weights: &Weights,
+) -> Result<Plan, Refusal> {
+    let table = Table::new(shape, weights, entry.splits_backward);
+    let limit = limits(entry, shape, &table);
     let search = Search {
         table: &table,
         micro_batches: shape.micro_batches(),
         limit: &limit,
-        budget: goal.trials,
+        budget: trials,
         first: &search::LATE_WEIGHTS,
         trial: 4 * shape.ranks(),
     };
-    let blocks = blocks::one_chunk(&table, &limit, shape.micro_batches() as u64);
-    search.best(blocks).map(Plan::Fixed).ok_or_else(|| no_room(goal))
+    found(entry, search.best(blocks::one_chunk(&table, &limit, shape.micro_batches() as u64)))
 }
 
-/// Each rank's limit in bytes.
-fn limits(goal: &Goal, table: &Table) -> Vec<i64> {
-    let half = |rank| table.saved(rank).saturating_mul(goal.half_micro_batches as i64) / 2;
-    (0..table.ranks()).map(half).collect()
+/// Each rank's limit in bytes: the peak that the schedule states, a stage being a chunk's share of what its rank
+/// saves for a micro-batch. None of these schedules has options.
+fn limits(entry: &Entry, shape: &Shape, table: &Table) -> Vec<i64> {
+    let peak = (entry.peak)(shape, &Options::default()) as i64;
+    let limit = |rank| table.saved(rank).saturating_mul(peak) / shape.chunks() as i64;
+    (0..table.ranks()).map(limit).collect()
 }
 
-fn no_room(goal: &Goal) -> Refusal {
-    let reason = "one micro-batch at a time needs more than its limit".into();
-    Refusal::Memory { schedule: goal.schedule, rank: Rank(0), reason }
+fn found(entry: &Entry, orders: Option<Orders>) -> Result<Plan, Refusal> {
+    let reason = "one micro-batch at a time needs more than its limit";
+    let refusal = || Refusal::Memory { schedule: entry.name, rank: Rank(0), reason: reason.into() };
+    orders.map(Plan::Fixed).ok_or_else(refusal)
 }

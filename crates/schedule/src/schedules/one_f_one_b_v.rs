@@ -1,7 +1,6 @@
 //! 1F1B-V: two chunks on a V with a whole backward, in about two thirds of the memory of 1F1B.
 
-use crate::construct::{self, Goal};
-use crate::{Chunks, Entry, Options, Placement, Plan, Refusal, Schedule, Shape, Weights};
+use crate::{Chunks, Entry, Options, Placement, Plan, Refusal, Schedule, Shape, Weights, construct};
 
 pub(crate) struct OneForwardOneBackwardV;
 
@@ -21,7 +20,7 @@ const ENTRY: Entry = Entry {
     uses_weights: true,
     torch: None,
     options: &[],
-    peak: |shape, _| halves(shape),
+    peak: |shape, _| stages_held(shape),
 };
 
 impl Schedule for OneForwardOneBackwardV {
@@ -30,18 +29,12 @@ impl Schedule for OneForwardOneBackwardV {
     }
 
     fn plan(&self, shape: &Shape, weights: &Weights, _options: &Options) -> Result<Plan, Refusal> {
-        let goal = Goal {
-            schedule: ENTRY.name,
-            split: false,
-            half_micro_batches: halves(shape),
-            trials: 240_000,
-        };
-        construct::v_shaped(&goal, shape, weights)
+        construct::v_shaped(&ENTRY, 240_000, shape, weights)
     }
 }
 
-/// What a rank holds, in halves of what it saves for one micro-batch: with whole backwards a repeating block
-/// moves on by a forward's length down and up, and by three times that on its way back, through two chunks each.
-const fn halves(shape: &Shape) -> u64 {
+/// With whole backwards a repeating block moves on by a forward's length down and up, and by three times that on its
+/// way back, through two chunks each.
+const fn stages_held(shape: &Shape) -> u64 {
     4 * (shape.ranks() as u64 + 1) / 3
 }

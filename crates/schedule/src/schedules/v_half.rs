@@ -1,7 +1,6 @@
 //! V-Half: two chunks on a V, in about half of the memory of 1F1B.
 
-use crate::construct::{self, Goal};
-use crate::{Chunks, Entry, Options, Placement, Plan, Refusal, Schedule, Shape, Weights};
+use crate::{Chunks, Entry, Options, Placement, Plan, Refusal, Schedule, Shape, Weights, construct};
 
 pub(crate) struct VHalf;
 
@@ -30,12 +29,6 @@ impl Schedule for VHalf {
     }
 
     fn plan(&self, shape: &Shape, weights: &Weights, _options: &Options) -> Result<Plan, Refusal> {
-        let goal = Goal {
-            schedule: ENTRY.name,
-            split: true,
-            half_micro_batches: 2 * (shape.ranks() as u64 / 2 + 1),
-            trials: 500_000,
-        };
-        construct::v_shaped(&goal, shape, weights)
+        construct::v_shaped(&ENTRY, 500_000, shape, weights)
     }
 }

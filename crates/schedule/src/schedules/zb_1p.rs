@@ -1,7 +1,6 @@
 //! ZB-1p: the shortest split-backward order found in the memory of 1F1B, for the costs at hand.
 
-use crate::construct::{self, Goal};
-use crate::{Chunks, Entry, Options, Placement, Plan, Refusal, Schedule, Shape, Weights};
+use crate::{Chunks, Entry, Options, Placement, Plan, Refusal, Schedule, Shape, Weights, construct};
 
 pub(crate) struct Zb1p;
 
@@ -32,12 +31,6 @@ impl Schedule for Zb1p {
     /// The limit counts saved bytes as the ledger does, so it depends on what `I` frees; the paper's figures hold
     /// for a half.
     fn plan(&self, shape: &Shape, weights: &Weights, _options: &Options) -> Result<Plan, Refusal> {
-        let goal = Goal {
-            schedule: ENTRY.name,
-            split: true,
-            half_micro_batches: 2 * shape.ranks() as u64,
-            trials: 100_000,
-        };
-        construct::one_chunk(&goal, shape, weights)
+        construct::one_chunk(&ENTRY, 100_000, shape, weights)
     }
 }

@@ -1,7 +1,6 @@
 //! ZB-V by cost: two chunks on a V, no bubble for equal passes, in the memory of 1F1B.
 
-use crate::construct::{self, Goal};
-use crate::{Chunks, Entry, Options, Placement, Plan, Refusal, Schedule, Shape, Weights};
+use crate::{Chunks, Entry, Options, Placement, Plan, Refusal, Schedule, Shape, Weights, construct};
 
 pub(crate) struct ZbVAuto;
 
@@ -30,12 +29,6 @@ impl Schedule for ZbVAuto {
     }
 
     fn plan(&self, shape: &Shape, weights: &Weights, _options: &Options) -> Result<Plan, Refusal> {
-        let goal = Goal {
-            schedule: ENTRY.name,
-            split: true,
-            half_micro_batches: 2 * shape.ranks() as u64,
-            trials: 150_000,
-        };
-        construct::v_shaped(&goal, shape, weights)
+        construct::v_shaped(&ENTRY, 150_000, shape, weights)
     }
 }
