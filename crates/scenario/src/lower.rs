@@ -21,12 +21,13 @@ mod stretch;
 mod time;
 mod values;
 
+pub(crate) use crate::read::Broken;
 pub(crate) use job::lower_job;
 pub(crate) use model::{Models, lower_model};
 pub(crate) use rl::lower_rl;
 pub(crate) use shape::Fit;
 
-use pipestep_engine::Duration;
+use pipestep_model::Activations;
 use pipestep_schedule::Shape;
 use pipestep_step::{Costs, InputError, Inputs, Message, RankCost, StageCost};
 
@@ -35,14 +36,12 @@ use crate::files::Files;
 use crate::format::File;
 use crate::read::{Key, OneOrList, Problems};
 use crate::scenario::Fitting;
-use crate::step::StepScenario;
+use crate::step::{LayerCosts, StepScenario};
 use layers::Split;
 use memory::StepBytes;
-use time::{Sent, Times};
-
-/// Something is wrong and has been reported.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Broken;
+use model::LoweredModel;
+use stretch::Stretch;
+use time::{Rules, Sent, Times};
 
 /// The step that a file describes, or `None` after reporting what is wrong. The file has a `[pipeline]`.
 pub(crate) fn lower_step(
@@ -60,43 +59,25 @@ pub(crate) fn lower_step(
         problems.push(problem.help("write\n\n[time]\nforward = \"10 ms\"\nbackward = \"20 ms\""));
     }
     let lengths = layer_time::check(file, problems);
-    let planned = planned.ok()?;
+    let (pipeline, planned) = (pipeline.ok()?, planned.ok()?);
     let shape = &planned.shape;
-    let of_model = model.as_ref().map(|model| model.as_ref().map(|(model, _)| model.model.layers));
-    let split = match of_model {
-        Ok(count) => layers::split(pipeline.ok()?, &planned, count, problems),
-        Err(&Broken) => Err(Broken),
+    let layers_of = |(activations, _): &(Activations, Span)| activations.model.layers;
+    let split = match model {
+        Ok(model) => layers::split(pipeline, &planned, model.as_ref().map(layers_of), problems),
+        Err(Broken) => Err(Broken),
     };
     // Without a split, lists and links can still be checked.
     let usable = split.as_ref().map_or_else(|_| Split::even(shape), Clone::clone);
     let stretch = stretch::lower(file, shape, models, problems);
     let jitter = jitter::lower(file, shape, files, problems);
-    let stretch = stretch.as_ref();
-    let times = lengths
-        .and(stretch.map_err(|&Broken| Broken))
-        .and_then(|stretch| time::lower(file, shape, &usable, stretch, problems));
-    let messages = stretch
-        .map_err(|&Broken| Broken)
-        .and_then(|stretch| time::lower_messages(file, shape, stretch, problems));
-    let memory = memory::lower(file, shape, &usable, model, problems);
+    let stretch = stretch.as_ref().map_err(|&Broken| Broken);
+    let costs = lower_costs(file, shape, &usable, model, lengths, stretch, problems);
     let limits = memory::lower_limits(file, shape, problems);
-    let scale = time::lower_scale(file, shape, problems);
     let rules = time::lower_rules(file);
 
-    let (split, times, memory, rules) = (split.ok()?, times.ok()?, memory.ok()?, rules.ok()?);
-    let layer_costs = times.layer_costs.clone();
-    let mut costs = costs(shape, times, &messages.ok()?, &memory, rules.setup);
-    costs.micro_batch_scale = scale.ok()?;
-    let mut inputs = match Inputs::new(planned.shape, costs) {
-        Ok(inputs) => inputs,
-        Err(error) => {
-            problems.push(refused_inputs(file, &error));
-            return None;
-        }
-    };
-    (inputs.links, inputs.arbitration) = (rules.links, rules.arbitration);
-    inputs.update_after = rules.update_after;
-    let limits = limits.ok()?;
+    let (split, (costs, layer_costs), limits) = (split.ok()?, costs.ok()?, limits.ok()?);
+    let inputs = inputs(file, planned.shape, costs, &rules.ok()?, problems)?;
+    let size = model.as_ref().ok()?.as_ref().map(|(activations, _)| activations.micro_batch);
     Some(StepScenario {
         order: planned.order,
         inputs,
@@ -104,25 +85,38 @@ pub(crate) fn lower_step(
         limit: limits.limit,
         layers: split.layers,
         layer_costs,
+        global_batch: pipeline.global_batch.get().map(|batch| batch.0),
+        sequences_per_micro_batch: size.map(|size| size.sequences),
+        tokens_per_micro_batch: size.and_then(|size| size.sequences.checked_mul(size.tokens)),
         data_parallel: batch::data_parallel(file).ok()?,
         jitter: jitter.ok()?,
         efficiency: stretch.ok()?.efficiency.clone(),
-        global_batch: pipeline.ok()?.global_batch.get().map(|batch| batch.0),
-        sequences_per_micro_batch: model
-            .as_ref()
-            .ok()?
-            .as_ref()
-            .map(|(activations, _)| activations.micro_batch.sequences),
-        tokens_per_micro_batch: model.as_ref().ok()?.as_ref().and_then(|(activations, _)| {
-            let size = activations.micro_batch;
-            size.sequences.checked_mul(size.tokens)
-        }),
         order_span: planned.order_span,
     })
 }
 
+/// What everything takes and holds, but for the setup, and what each layer takes.
+fn lower_costs(
+    file: &File,
+    shape: &Shape,
+    split: &Split,
+    model: &LoweredModel,
+    lengths: Result<(), Broken>,
+    stretch: Result<&Stretch, Broken>,
+    problems: &mut Problems,
+) -> Result<(Costs, Option<LayerCosts>), Broken> {
+    let times = lengths.and(stretch).and_then(|stretch| time::lower(file, shape, split, stretch, problems));
+    let messages = stretch.and_then(|stretch| time::lower_messages(file, shape, stretch, problems));
+    let memory = memory::lower(file, shape, split, model, problems);
+    let scale = time::lower_scale(file, shape, problems);
+    let (mut times, messages, memory) = (times?, messages?, memory?);
+    let layer_costs = times.layer_costs.take();
+    let costs = costs(shape, times, &messages, &memory);
+    Ok((Costs { micro_batch_scale: scale?, ..costs }, layer_costs))
+}
+
 /// The lengths and the bytes of stages and ranks, put together.
-fn costs(shape: &Shape, times: Times, messages: &[Sent], memory: &StepBytes, setup: Duration) -> Costs {
+fn costs(shape: &Shape, times: Times, messages: &[Sent], memory: &StepBytes) -> Costs {
     let stages = layers::stages(shape).zip(times.stages).map(|(stage, times)| {
         let (held, sent) = (&memory.stages[stage.index()], &messages[stage.index()]);
         let message = |time, bytes| Message { time, bytes };
@@ -139,8 +133,22 @@ fn costs(shape: &Shape, times: Times, messages: &[Sent], memory: &StepBytes, set
     Costs {
         stages: stages.collect(),
         ranks: ranks.map(|(rank, &held)| RankCost { held, ..rank }).collect(),
-        setup,
-        micro_batch_scale: Vec::new(),
+        ..Costs::default()
+    }
+}
+
+/// Shape, costs and rules, put together; `None` after reporting sums that are too large.
+fn inputs(file: &File, shape: Shape, costs: Costs, rules: &Rules, problems: &mut Problems) -> Option<Inputs> {
+    match Inputs::new(shape, Costs { setup: rules.setup, ..costs }) {
+        Ok(mut inputs) => {
+            (inputs.links, inputs.arbitration) = (rules.links, rules.arbitration);
+            inputs.update_after = rules.update_after;
+            Some(inputs)
+        }
+        Err(error) => {
+            problems.push(refused_inputs(file, &error));
+            None
+        }
     }
 }
 

@@ -20,6 +20,10 @@ use crate::units::UnitError;
 /// What is wrong so far.
 pub(crate) type Problems = Vec<Diagnostic>;
 
+/// Something is wrong and has been reported.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Broken;
+
 /// One key of a table.
 #[derive(Default)]
 pub(crate) enum Key<T> {
@@ -37,6 +41,18 @@ impl<T> Key<T> {
         match self {
             Self::Given(value, _) => Some(value),
             Self::Absent | Self::Broken => None,
+        }
+    }
+
+    /// The value and where it stands, or `None` where none was written.
+    ///
+    /// # Errors
+    /// [`Broken`] where a wrong one was written.
+    pub(crate) fn given(&self) -> Result<Option<(&T, Span)>, Broken> {
+        match self {
+            Self::Absent => Ok(None),
+            Self::Broken => Err(Broken),
+            Self::Given(value, span) => Ok(Some((value, *span))),
         }
     }
 

@@ -25,10 +25,8 @@ pub(super) fn lower(
     let Some(memory) = memory else {
         return Ok(None);
     };
-    let change = match &memory.change {
-        Key::Absent => return Ok(None),
-        Key::Broken => return Err(Broken),
-        Key::Given(change, _) => change,
+    let Some((change, _)) = memory.change.given()? else {
+        return Ok(None);
     };
     exclude(memory, problems)?;
     let (forward, input) = by_rank(change, shape, problems)?;

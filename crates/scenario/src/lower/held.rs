@@ -11,7 +11,7 @@ use super::memory::parts;
 use super::model::LoweredModel;
 use crate::diagnostic::Diagnostic;
 use crate::format::{self, File, Memory};
-use crate::read::{Key, Problems, Word};
+use crate::read::{Problems, Word};
 
 /// What `[memory] include` names, by rank.
 pub(super) fn held(
@@ -26,10 +26,8 @@ pub(super) fn held(
     let Some(memory) = memory else {
         return nothing();
     };
-    let (include, span) = match &memory.include {
-        Key::Absent => return nothing(),
-        Key::Broken => return Err(Broken),
-        Key::Given(include, span) => (include, *span),
+    let Some((include, span)) = memory.include.given()? else {
+        return nothing();
     };
     if include.is_empty() {
         return nothing();

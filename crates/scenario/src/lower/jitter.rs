@@ -21,10 +21,8 @@ pub(super) fn lower(
     files: &mut Files<'_>,
     problems: &mut Problems,
 ) -> Result<Option<Jitter>, Broken> {
-    let written = match &file.jitter {
-        Key::Absent => return Ok(None),
-        Key::Broken => return Err(Broken),
-        Key::Given(written, _) => written,
+    let Some((written, _)) = file.jitter.given()? else {
+        return Ok(None);
     };
     let mut reader = Reader { files, problems };
     let (rank, boundary) = (Each::rank(shape), Each::boundary(shape));

@@ -113,10 +113,8 @@ struct Size {
 }
 
 fn size(file: &File, models: &Models, problems: &mut Problems) -> Result<Option<Size>, Broken> {
-    let (written, span) = match &file.efficiency {
-        Key::Absent => return Ok(None),
-        Key::Broken => return Err(Broken),
-        Key::Given(written, span) => (written, *span),
+    let Some((written, span)) = file.efficiency.given()? else {
+        return Ok(None);
     };
     let (curve, exact) = curve(written, span, problems)?;
     let reference = written.reference_tokens.get().ok_or(Broken)?.0;

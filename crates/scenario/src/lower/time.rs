@@ -11,7 +11,7 @@ use super::stretch::{Ratio, Stretch};
 use super::{Broken, Each, for_each};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::format::{File, Time};
-use crate::read::{AboveZero, Key, Problems, Word};
+use crate::read::{AboveZero, Problems, Word};
 use crate::step::LayerCosts;
 use crate::units::{Factor, Share};
 
@@ -180,10 +180,8 @@ pub(super) fn lower_messages(
     stretch: &Stretch,
     problems: &mut Problems,
 ) -> Result<Vec<Sent>, Broken> {
-    let transfer = match &file.transfer {
-        Key::Absent => return Ok(vec![Sent::default(); shape.stages()]),
-        Key::Broken => return Err(Broken),
-        Key::Given(transfer, _) => transfer,
+    let Some((transfer, _)) = file.transfer.given()? else {
+        return Ok(vec![Sent::default(); shape.stages()]);
     };
     let each = Each::boundary(shape);
     let zero = Duration::ZERO;

@@ -23,10 +23,8 @@ pub(super) fn lower(
     storage: Option<Storage>,
     problems: &mut Problems,
 ) -> Result<Option<(Checkpoint, Option<SaveSteps>)>, Broken> {
-    let (written, span) = match &file.checkpoint {
-        Key::Absent => return Ok(None),
-        Key::Broken => return Err(Broken),
-        Key::Given(written, span) => (written, *span),
+    let Some((written, span)) = file.checkpoint.given()? else {
+        return Ok(None);
     };
     let mode = mode(written, problems);
     check_device(file, written, problems)?;
@@ -190,10 +188,8 @@ fn counted<'k, T>(
     trigger_at: Option<Span>,
     problems: &mut Problems,
 ) -> Result<Option<&'k Counted<T>>, Broken> {
-    let (value, span) = match key {
-        Key::Absent => return Ok(None),
-        Key::Broken => return Err(Broken),
-        Key::Given(value, span) => (value, *span),
+    let Some((value, span)) = key.given()? else {
+        return Ok(None);
     };
     let problem = match (value, in_steps) {
         (Counted::Amount(_), false) | (Counted::Steps(_), true) => return Ok(Some(value)),
@@ -220,10 +216,8 @@ fn near(
     storage: Option<Storage>,
     problems: &mut Problems,
 ) -> Result<Option<NearTier>, Broken> {
-    let (near, span) = match &written.near {
-        Key::Absent => return Ok(None),
-        Key::Broken => return Err(Broken),
-        Key::Given(near, span) => (near, *span),
+    let Some((near, span)) = written.near.given()? else {
+        return Ok(None);
     };
     let is_sync = written.mode.get().is_some_and(|mode| mode.0 == SaveMode::Sync);
     if is_sync && near.write.is_absent() {

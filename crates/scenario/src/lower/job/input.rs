@@ -10,10 +10,8 @@ use crate::read::{Count, Key};
 
 /// The input of a file. The length of a step is put in when it is known.
 pub(super) fn lower(file: &File) -> Result<Option<Input>, Broken> {
-    let written = match &file.input {
-        Key::Absent => return Ok(None),
-        Key::Broken => return Err(Broken),
-        Key::Given(written, _) => written,
+    let Some((written, _)) = file.input.given()? else {
+        return Ok(None);
     };
     let stops = match &written.stops {
         Key::Absent => Vec::new(),
@@ -33,10 +31,8 @@ pub(super) fn lower(file: &File) -> Result<Option<Input>, Broken> {
 }
 
 fn read(key: &Key<written::Read>) -> Result<Option<InputRead>, Broken> {
-    let written = match key {
-        Key::Absent => return Ok(None),
-        Key::Broken => return Err(Broken),
-        Key::Given(written, _) => written,
+    let Some((written, _)) = key.given()? else {
+        return Ok(None);
     };
     let from = match &written.bandwidth {
         Key::Absent => ReadFrom::Storage,

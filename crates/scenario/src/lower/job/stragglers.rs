@@ -15,10 +15,8 @@ use crate::read::{AboveZero, Count, Key, Problems, Real, Word};
 
 /// The stragglers of a file. The length of a step is put in when it is known.
 pub(super) fn lower(file: &File, problems: &mut Problems) -> Result<Stragglers, Broken> {
-    let written = match &file.stragglers {
-        Key::Absent => return Ok(Stragglers::default()),
-        Key::Broken => return Err(Broken),
-        Key::Given(written, _) => written,
+    let Some((written, _)) = file.stragglers.given()? else {
+        return Ok(Stragglers::default());
     };
     let copies = file.parallel.get().and_then(|parallel| parallel.data.get());
     let ranks = ranks(written, copies.map(|copies| copies.0), problems);
@@ -144,10 +142,8 @@ fn lower_jitter(
 }
 
 fn slow(key: &Key<written::Slow>) -> Result<Option<SlowRanks>, Broken> {
-    let written = match key {
-        Key::Absent => return Ok(None),
-        Key::Broken => return Err(Broken),
-        Key::Given(written, _) => written,
+    let Some((written, _)) = key.given()? else {
+        return Ok(None);
     };
     let drawn = |key: &Key<Chance<JobTime>>, read: fn(&Chance<JobTime>) -> Result<Spread, Broken>| match key {
         Key::Absent => Ok(None),

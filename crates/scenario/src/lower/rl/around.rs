@@ -91,10 +91,8 @@ fn optional<T: Copy>(key: &Key<T>) -> Result<Option<T>, Broken> {
 
 /// What lies in the memory of colocated devices.
 pub(super) fn memory(rl: &Rl, reading: &mut Reading<'_, '_>) -> Result<Option<ColocatedMemory>, Broken> {
-    let (memory, span) = match &rl.memory {
-        Key::Absent => return Ok(None),
-        Key::Broken => return Err(Broken),
-        Key::Given(memory, span) => (memory, *span),
+    let Some((memory, span)) = rl.memory.given()? else {
+        return Ok(None);
     };
     let (written, items_at) = match &memory.items {
         Key::Given(items, span) => (items, *span),
@@ -195,10 +193,8 @@ fn moves(
 
 /// What breaks.
 pub(super) fn faults(rl: &Rl, reading: &mut Reading<'_, '_>) -> Result<Faults, Broken> {
-    let faults = match &rl.faults {
-        Key::Absent => return Ok(Faults::none()),
-        Key::Broken => return Err(Broken),
-        Key::Given(faults, _) => faults,
+    let Some((faults, _)) = rl.faults.given()? else {
+        return Ok(Faults::none());
     };
     let pools = rl.scoring.get().map_or(&[][..], Vec::as_slice);
     let pools: Vec<&str> = pools.iter().filter_map(|pool| pool.name.get()).map(String::as_str).collect();
@@ -269,10 +265,8 @@ fn restart(written: &written::Restart) -> Result<Restart, Broken> {
 
 /// What the pools cost.
 pub(super) fn prices(rl: &Rl, reading: &mut Reading<'_, '_>) -> Result<Option<Prices>, Broken> {
-    let prices = match &rl.prices {
-        Key::Absent => return Ok(None),
-        Key::Broken => return Err(Broken),
-        Key::Given(prices, _) => prices,
+    let Some((prices, _)) = rl.prices.given()? else {
+        return Ok(None);
     };
     let pools = rl.scoring.get().map_or(0, Vec::len);
     let worker_hour = match &prices.worker {
