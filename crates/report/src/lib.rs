@@ -40,6 +40,7 @@ mod trace;
 mod tradeoff;
 mod units;
 mod view;
+mod wrap;
 
 pub use axes::{Measure, Scale};
 pub use chart::AxisSpec;

@@ -1,7 +1,7 @@
 //! What is said of a step that does not fit with its micro-batches: whether it would with smaller ones.
 
-use crate::table::wrapped;
 use crate::units::grouped;
+use crate::wrap::wrapped;
 
 /// The size of the micro-batches of a step that does not fit its budget, and one that does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,9 +11,8 @@ use pipestep_engine::{Bytes, Duration, Time};
 use crate::StepView;
 use crate::pareto::pareto_front;
 use crate::units::{bytes_exact, bytes_short, grouped, percent, time_exact};
+use crate::wrap::{COLUMNS, cut, wrapped};
 
-/// No line is longer than this.
-pub(crate) const COLUMNS: usize = 100;
 /// More ranks than this are not listed one by one.
 const RANKS_LISTED: usize = 32;
 
@@ -249,52 +248,18 @@ pub(crate) fn heading(parts: &[&str]) -> String {
     text.lines().map(|line| cut(line, COLUMNS) + "\n").collect()
 }
 
-pub(crate) fn cut(line: &str, columns: usize) -> String {
-    if line.chars().count() <= columns {
-        return line.to_owned();
-    }
-    line.chars().take(columns - 1).chain(['…']).collect()
-}
-
-/// `name   value`, the value broken between words where the line would be too long.
-pub(crate) fn wrapped(name: &str, value: &str) -> String {
-    const INDENT: usize = 19;
-    let mut text = String::new();
-    let mut line = format!("{name:INDENT$}");
-    let mut is_empty = true;
-    for word in value.split(' ') {
-        if !is_empty && line.chars().count() + 1 + word.chars().count() > COLUMNS {
-            text += &line;
-            text.push('\n');
-            (line, is_empty) = (" ".repeat(INDENT), true);
-        }
-        if !is_empty {
-            line.push(' ');
-        }
-        line += word;
-        is_empty = false;
-    }
-    text + &line + "\n"
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::Sample;
-
-    fn fits_the_terminal(text: &str) {
-        for line in text.lines() {
-            assert!(line.chars().count() <= COLUMNS, "{} columns: {line}", line.chars().count());
-            assert_eq!(line, line.trim_end());
-        }
-    }
+    use crate::wrap::assert_fits;
 
     #[test]
     fn the_headline_prints_its_numbers_exactly() {
         let sample = Sample::new("1f1b", 4, 1, 8);
         let text = run_text(&sample.view());
         println!("{text}");
-        fits_the_terminal(&text);
+        assert_fits(&text);
         for needle in [
             "1f1b: 4 ranks, 8 micro-batches",
             "965,758,976 B (0.97 GB)",
@@ -313,7 +278,7 @@ mod tests {
     fn a_step_that_does_not_fit_names_the_rank_that_binds_and_by_how_much() {
         let sample = Sample::new("fill-drain", 4, 1, 8);
         let text = run_text(&sample.view());
-        fits_the_terminal(&text);
+        assert_fits(&text);
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let line = "does not fit the budget of 1 GB: rank 3 binds with 2,566,434,816 B (2.57 GB), 1,566,434,816 B \
                     (1.57 GB) too much; 4 of 4 ranks exceed it";
@@ -326,7 +291,7 @@ mod tests {
         sample.labels.name = "a very long name ".repeat(20);
         sample.outcome.summary.ranks[41].peak.bytes = Bytes::new(u64::MAX);
         let text = run_text(&sample.view());
-        fits_the_terminal(&text);
+        assert_fits(&text);
         assert!(text.lines().count() < 45, "{text}");
         assert!(text.contains("17 of 100 ranks shown, the highest peak among them"), "{text}");
         assert!(text.contains("rank 41 binds"), "{text}");
@@ -361,7 +326,7 @@ mod tests {
         let views: Vec<_> = samples.iter().map(Sample::view).collect();
         let text = compare_text(&views);
         println!("{text}");
-        fits_the_terminal(&text);
+        assert_fits(&text);
         let at = |needle: &str| text.find(needle).unwrap_or_else(|| panic!("{needle} in {text}"));
         assert!(at("interleaved, 2 chunks") < at("fill-drain") && at("fill-drain") < at("1f1b"));
         let marked: Vec<bool> =

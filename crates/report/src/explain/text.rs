@@ -11,8 +11,9 @@ use pipestep_step::{
 
 use super::words::{difference, range, sentence};
 use super::{Explanation, transfers_on_path};
-use crate::table::{COLUMNS, align, cut, heading, lines, new_table, ranks_to_list};
+use crate::table::{align, heading, lines, new_table, ranks_to_list};
 use crate::units::{percent, time_exact};
+use crate::wrap::paragraph;
 
 /// How many of the longest idle intervals are told.
 const INTERVALS_TOLD: usize = 8;
@@ -40,7 +41,7 @@ pub fn explain_text(all: &Explanation) -> String {
     }
     if let Some(against) = all.against {
         let _ = writeln!(text, "\nAgainst {}", against.schedule);
-        text += &wrapped(&difference(all, against));
+        text += &paragraph(&difference(all, against));
     }
     text
 }
@@ -142,7 +143,7 @@ fn held_up(all: &Explanation) -> String {
     if parts.is_empty() {
         return String::new();
     }
-    wrapped(&format!("Between operations, inputs were missing {}.", parts.join(", ")))
+    paragraph(&format!("Between operations, inputs were missing {}.", parts.join(", ")))
 }
 
 /// The longest idle intervals, in words.
@@ -168,14 +169,14 @@ fn longest(all: &Explanation) -> String {
 
 fn told(all: &Explanation, one: &IdleInterval) -> String {
     let head = format!("rank {}, {} ({})", one.rank, range(one.interval), one.interval.length());
-    wrapped(&format!("{head}: {}", sentence(all, one)))
+    paragraph(&format!("{head}: {}", sentence(all, one)))
 }
 
 /// The critical path: what it consists of, how many there are, and where it goes.
 fn critical_path(all: &Explanation) -> String {
     let path = all.path;
-    let mut text = format!("\n{}", wrapped(&format!("Critical path: {}", summed(all))));
-    text += &wrapped(&ties(path));
+    let mut text = format!("\n{}", paragraph(&format!("Critical path: {}", summed(all))));
+    text += &paragraph(&ties(path));
     let stays = stays(all);
     let mut table = new_table(&["rank", "from", "to", "operations", "then"]);
     let all_listed = stays.len() <= 2 * STAYS_LISTED + 1;
@@ -360,37 +361,11 @@ fn micro_batches(all: &Explanation, other: &super::OtherMicroBatches) -> String 
         percent(other.bubble),
         percent(summary.bubble().by_makespan)
     );
-    wrapped(&text)
+    paragraph(&text)
 }
 
 fn since_zero(time: Time) -> String {
     time_exact(time.since(Time::ZERO))
-}
-
-/// A paragraph, broken between words, its later lines indented. A number stays with its unit.
-fn wrapped(text: &str) -> String {
-    const UNITS: [&str; 8] = ["ns", "us", "ms", "s", "min", "h", "d", "%"];
-    let is_unit =
-        |word: &str| UNITS.contains(&word.trim_end_matches(|c: char| !c.is_ascii_lowercase() && c != '%'));
-    let mut words: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match words.last_mut() {
-            Some(number) if is_unit(word) => number.extend([" ", word]),
-            _ => words.push(word.to_owned()),
-        }
-    }
-    let mut done = String::new();
-    let mut line = String::new();
-    for word in words {
-        let columns = line.chars().count() + 1 + word.chars().count();
-        if !line.is_empty() && columns > COLUMNS {
-            done.extend([line.as_str(), "\n"]);
-            line = format!("    {word}");
-        } else {
-            line.extend([if line.is_empty() { "" } else { " " }, word.as_str()]);
-        }
-    }
-    done + &cut(&line, COLUMNS) + "\n"
 }
 
 #[cfg(test)]
@@ -398,20 +373,14 @@ mod tests {
     use super::*;
     use crate::explain::tests::Explained;
     use crate::testing::Sample;
-
-    fn fits_the_terminal(text: &str) {
-        for line in text.lines() {
-            assert!(line.chars().count() <= COLUMNS, "{} columns: {line}", line.chars().count());
-            assert_eq!(line, line.trim_end());
-        }
-    }
+    use crate::wrap::assert_fits;
 
     #[test]
     fn the_headline_says_where_its_time_goes() {
         let explained = Explained::compared("1f1b", 4, 8);
         let text = explain_text(&explained.explanation());
         println!("{text}");
-        fits_the_terminal(&text);
+        assert_fits(&text);
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for needle in [
             "Critical path: 347 ms = 110 ms forward + 220 ms backward + 16 ms in 16 transfers + 1 ms update",
@@ -423,7 +392,7 @@ mod tests {
         }
         let of_rank_3 = idle_text(&explained.explanation(), Rank(3));
         println!("{of_rank_3}");
-        fits_the_terminal(&of_rank_3);
+        assert_fits(&of_rank_3);
         let flat = of_rank_3.split_whitespace().collect::<Vec<_>>().join(" ");
         let sentence = "rank 3, 93-95 ms (2 ms): waits for the activation of micro-batch 2 from stage 2: made by \
                         rank 2 until 94 ms, in transfer 94-95 ms";
@@ -442,9 +411,9 @@ mod tests {
             let explained = Explained::new(sample);
             let text = explain_text(&explained.explanation());
             println!("{text}");
-            fits_the_terminal(&text);
+            assert_fits(&text);
             assert!(text.lines().count() < 110, "{text}");
-            fits_the_terminal(&idle_text(&explained.explanation(), Rank(0)));
+            assert_fits(&idle_text(&explained.explanation(), Rank(0)));
         }
     }
 }

@@ -12,8 +12,9 @@ use pipestep_job::{
 
 use super::JobView;
 use super::text_tables::{LISTED, checkpoint_table, failure_table, runs_table, share_of_wall, time_table};
-use crate::table::{heading, lines, wrapped};
+use crate::table::{heading, lines};
 use crate::units::{bytes_short, grouped, trimmed};
+use crate::wrap::wrapped;
 
 /// What `run` prints about a job, at most 100 columns wide.
 pub fn job_text(view: &JobView) -> String {

@@ -10,8 +10,9 @@ use pipestep_rl::{Counts, Fraction, InFlight, Keep, KvCache, MemoryOutcome, Mode
 use super::result::move_text;
 use super::text_tables::{jobs_table, signed_percent, split_table, stage_table, staleness_table};
 use super::{RlView, mean_and_oldest};
-use crate::table::{COLUMNS, heading, lines, wrapped};
+use crate::table::{heading, lines};
 use crate::units::{bytes_short, grouped, percent, trimmed};
+use crate::wrap::{COLUMNS, wrapped};
 
 /// What `run` prints about rounds of RL, at most 100 columns wide.
 pub fn rl_text(view: &RlView) -> String {
