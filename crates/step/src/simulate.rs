@@ -89,7 +89,7 @@ impl Summaries {
             Plan::Fixed(orders) => orders,
             online @ Plan::Online(_) => return simulate(inputs, online).map(|outcome| outcome.summary),
         };
-        orders.validate(inputs.shape())?;
+        orders.check_lists(inputs.shape())?;
         let Self { pass, engine, levels } = self;
         let nothing = (&mut NoRecord, &mut NoRecord);
         let times = match FifoStep::new(inputs) {
@@ -150,10 +150,10 @@ fn count_messages(inputs: &Inputs) -> Messages {
                 continue;
             }
             let micro_batches = shape.micro_batches_of(pipestep_schedule::Stage(stage));
+            let size = |i| costs.message(shape, make(stage, i)).map_or(0, |(_, sent)| sent.bytes.get());
+            let alike = costs.micro_batch_scale.is_empty();
             *count += micro_batches.len() as u64;
-            let sizes = micro_batches
-                .map(|i| costs.message(shape, make(stage, i)).map_or(0, |(_, sent)| sent.bytes.get()));
-            bytes += sizes.sum::<u64>();
+            bytes += if alike { micro_batches.len() as u64 * size(0) } else { micro_batches.map(size).sum() };
         }
     }
     Messages { forward: counted[0], backward: counted[1], bytes: Bytes::new(bytes) }
