@@ -27,10 +27,8 @@ pub(crate) fn lower_job(
     step: Option<&StepScenario>,
     problems: &mut Problems,
 ) -> Result<Option<JobScenario>, Broken> {
-    let (job, span) = match &file.job {
-        Key::Absent => return Ok(None),
-        Key::Broken => return Err(Broken),
-        Key::Given(job, span) => (job, *span),
+    let Some((job, span)) = file.job.given()? else {
+        return Ok(None);
     };
     let work = work(file, job, span, step, problems);
     let storage = lower_storage(file, problems);
@@ -196,10 +194,8 @@ fn work(
 
 /// The storage of a file.
 fn lower_storage(file: &File, problems: &mut Problems) -> Result<Option<Storage>, Broken> {
-    let (storage, span) = match &file.storage {
-        Key::Absent => return Ok(None),
-        Key::Broken => return Err(Broken),
-        Key::Given(storage, span) => (storage, *span),
+    let Some((storage, span)) = file.storage.given()? else {
+        return Ok(None);
     };
     if storage.preset.is_broken() || storage.read.is_broken() || storage.write.is_broken() {
         return Err(Broken);

@@ -61,10 +61,8 @@ pub(crate) fn lower_rl(
     files: &mut Files<'_>,
     problems: &mut Problems,
 ) -> Result<Option<RlScenario>, Broken> {
-    let (rl, span) = match &file.rl {
-        Key::Absent => return Ok(None),
-        Key::Broken => return Err(Broken),
-        Key::Given(rl, span) => (rl, *span),
+    let Some((rl, span)) = file.rl.given()? else {
+        return Ok(None);
     };
     let mut reading = Reading { models, step, has_step: !file.pipeline.is_absent(), files, problems };
     let rollout = stages::rollout(rl, &mut reading);
@@ -211,10 +209,8 @@ fn mode(rl: &written::Rl, reading: &mut Reading<'_, '_>) -> Result<Mode, Broken>
 
 /// How many responses each prompt has.
 fn group(rl: &written::Rl) -> Result<Group, Broken> {
-    let group = match &rl.group {
-        Key::Absent => return Ok(Group::SINGLE),
-        Key::Broken => return Err(Broken),
-        Key::Given(group, _) => group,
+    let Some((group, _)) = rl.group.given()? else {
+        return Ok(Group::SINGLE);
     };
     let responses = group.responses.get().ok_or(Broken)?.0;
     Ok(Group {

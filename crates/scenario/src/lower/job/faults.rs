@@ -16,10 +16,8 @@ pub(super) fn lower(
     storage: Option<Storage>,
     problems: &mut Problems,
 ) -> Result<Faults, Broken> {
-    let (written, span) = match &file.faults {
-        Key::Absent => return Ok(Faults::none()),
-        Key::Broken => return Err(Broken),
-        Key::Given(written, span) => (written, *span),
+    let Some((written, span)) = file.faults.given()? else {
+        return Ok(Faults::none());
     };
     let at = match &written.at {
         Key::Absent => Vec::new(),
@@ -47,10 +45,8 @@ pub(super) fn recovery(
     storage: Option<Storage>,
     problems: &mut Problems,
 ) -> Result<Recovery, Broken> {
-    let (time, span) = match key {
-        Key::Absent => return Ok(Recovery::Fixed(Spread::ZERO)),
-        Key::Broken => return Err(Broken),
-        Key::Given(time, span) => (time, *span),
+    let Some((time, span)) = key.given()? else {
+        return Ok(Recovery::Fixed(Spread::ZERO));
     };
     let read = match time {
         RecoveryTime::Takes(chance) => return spread(chance).map(Recovery::Fixed),

@@ -15,10 +15,8 @@ pub(super) fn lower(
     key: &Key<written::Spares>,
     problems: &mut Problems,
 ) -> Result<Option<Spares>, Broken> {
-    let (written, span) = match key {
-        Key::Absent => return Ok(None),
-        Key::Broken => return Err(Broken),
-        Key::Given(written, span) => (written, *span),
+    let Some((written, span)) = key.given()? else {
+        return Ok(None);
     };
     let when_out = when_out(file, written, span, problems);
     let count = *written.count.get().ok_or(Broken)?;

@@ -15,10 +15,8 @@ pub(super) fn sharing(
     base: &RlInputs,
     reading: &mut Reading<'_, '_>,
 ) -> Result<Option<Sharing>, Broken> {
-    let sharing = match &rl.sharing {
-        Key::Absent => return Ok(None),
-        Key::Broken => return Err(Broken),
-        Key::Given(sharing, _) => sharing,
+    let Some((sharing, _)) = rl.sharing.given()? else {
+        return Ok(None);
     };
     let mut jobs = Vec::new();
     for (index, job) in sharing.jobs.get().ok_or(Broken)?.iter().enumerate() {

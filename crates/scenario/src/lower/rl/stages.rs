@@ -52,10 +52,8 @@ fn token_time(written: &written::TokenTime) -> Result<TokenTime, Broken> {
 
 /// The pools, in the order in which a sample passes through them.
 pub(super) fn scoring(rl: &written::Rl, reading: &mut Reading<'_, '_>) -> Result<Vec<ScoringPool>, Broken> {
-    let (pools, span) = match &rl.scoring {
-        Key::Absent => return Ok(Vec::new()),
-        Key::Broken => return Err(Broken),
-        Key::Given(pools, span) => (pools, *span),
+    let Some((pools, span)) = rl.scoring.given()? else {
+        return Ok(Vec::new());
     };
     let mut read: Vec<ScoringPool> = Vec::new();
     for pool in pools {
@@ -132,10 +130,8 @@ pub(super) fn update(
 }
 
 fn routing_record(record: &Key<written::RoutingRecord>) -> Result<Option<RoutingRecord>, Broken> {
-    let record = match record {
-        Key::Absent => return Ok(None),
-        Key::Broken => return Err(Broken),
-        Key::Given(record, _) => record,
+    let Some((record, _)) = record.given()? else {
+        return Ok(None);
     };
     Ok(Some(RoutingRecord {
         layers: record.layers.get().ok_or(Broken)?.0,
