@@ -11,7 +11,8 @@ use crate::{PIPESTEP, root};
 fn commands_do_what_the_documentation_says() {
     let root = root();
     let place = tempfile::tempdir().expect("there is room for temporary files");
-    for (from, to) in [("scenarios", "scenarios"), ("tests/cli/files", "files")] {
+    let files = "tests/cli/files";
+    for (from, to) in [("scenarios", "scenarios"), (files, files), (files, "files")] {
         copy(&root.join(from), &place.path().join(to));
     }
     std::env::set_current_dir(place.path()).expect("it was just made");
@@ -26,7 +27,7 @@ fn commands_do_what_the_documentation_says() {
 
 /// Copies the files of a directory.
 fn copy(from: &Path, to: &Path) {
-    fs::create_dir(to).expect("the parent is empty");
+    fs::create_dir_all(to).expect("there is room");
     for entry in fs::read_dir(from).expect("it is part of the repository") {
         let entry = entry.expect("readable");
         fs::copy(entry.path(), to.join(entry.file_name())).expect("there is room");
