@@ -133,6 +133,11 @@ impl Inputs {
         Ok(Self { costs: checked.costs, ..self.clone() })
     }
 
+    /// The same step with other costs, whose sum has been checked already.
+    pub(crate) fn with_checked_costs(&self, costs: Costs) -> Self {
+        Self { costs, ..self.clone() }
+    }
+
     /// An instant that nothing of the step is later than.
     pub(crate) const fn horizon(&self) -> Time {
         self.horizon

@@ -8,6 +8,7 @@
 //! other run takes the event engine. Deliberately absent: means and percentiles, which are the report's.
 
 mod draw;
+mod outcome;
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -20,11 +20,22 @@ pub fn run_policy(
     inputs: &Inputs,
     policy: Box<dyn Policy + '_>,
 ) -> Result<(Times, Orders, Timeline, MessageLog), StepError> {
+    record_policy(inputs, Scaled(inputs.costs()), policy)
+}
+
+/// The same with lengths of their own.
+///
+/// # Errors
+/// As for [`run_policy`].
+pub(crate) fn record_policy<L: Lengths<1>>(
+    inputs: &Inputs,
+    lengths: L,
+    policy: Box<dyn Policy + '_>,
+) -> Result<(Times, Orders, Timeline, MessageLog), StepError> {
     let (rows, shape) = (Rows::new(inputs), inputs.shape());
     let (first_places, places) = places_for_policy(inputs);
     let (mut ops, mut messages) = (Timeline::new(places), MessageLog::new());
     let observer = Recording { ops: &mut ops, messages: &mut messages };
-    let lengths = Scaled(inputs.costs());
     let mut whole = WorldMemory::default();
     let history = Some(History::new(shape));
     let history = whole.run(inputs, &rows, &first_places, policy, lengths, history, observer)?;
@@ -50,6 +61,27 @@ pub fn run_policy(
     messages.renumber(|old| place_of[old]);
     let ops = compact;
     Ok((times, orders, ops, messages))
+}
+
+/// Runs fixed orders with lengths of their own, and keeps when everything ran. Every message is an event.
+///
+/// # Errors
+/// As for [`crate::run_orders`].
+pub(crate) fn record_orders<L: Lengths<1>>(
+    inputs: &Inputs,
+    lengths: L,
+    orders: &Orders,
+) -> Result<(Times, Timeline, MessageLog), StepError> {
+    orders.validate(inputs.shape())?;
+    let (rows, mut whole) = (Rows::new(inputs), WorldMemory::default());
+    let first_places: Vec<usize> = ranks(inputs).map(|rank| orders.range(rank).start).collect();
+    let (mut ops, mut messages) = (Timeline::new(orders.all().len()), MessageLog::new());
+    let observer = Recording { ops: &mut ops, messages: &mut messages };
+    whole.run(inputs, &rows, &first_places, Box::new(InOrder::new(orders)), lengths, None, observer)?;
+    if !whole.is_done() {
+        return Err(StepError::stuck(inputs.shape(), orders));
+    }
+    Ok((Times::new(inputs, whole.tallies()), ops, messages))
 }
 
 /// Who chooses the operations of a run that is only counted.

@@ -3,8 +3,8 @@
 use pipestep_engine::{Bytes, Duration, Time};
 use pipestep_schedule::{Options, Orders, Plan, Shape, find};
 use pipestep_step::{
-    Costs, Inputs, Jitter, LinkScatter, Links, Message, RankCost, Replicas, Scatter, StageCost, StepError,
-    UpdateAfter, summary,
+    Chosen, Costs, CriticalPath, Inputs, Jitter, LinkScatter, Links, Message, Outcome, RankCost, Replicas,
+    Scatter, StageCost, StepError, UpdateAfter, idle_intervals, simulate, summary,
 };
 use proptest::prelude::*;
 
@@ -128,6 +128,52 @@ fn lengths_without_end_are_refused() {
     assert!(matches!(refused, Err(StepError::Overflow(_))), "{refused:?}");
     let short = jitter(3, &NORMAL, 0);
     assert!(Replicas::new(&inputs, &short).is_err());
+}
+
+/// One run in full.
+fn in_full(inputs: &Inputs, jitter: &Jitter, schedule: &str, run: u64) -> (Inputs, Outcome) {
+    let weights = inputs.costs().weights(inputs.shape(), None);
+    let plan = find(schedule).expect("it is there").plan(inputs.shape(), &weights, &Options::default());
+    let replicas = Replicas::new(inputs, jitter).expect("its lists are right");
+    replicas.outcome(plan.expect("it takes the shape"), run).expect("it runs")
+}
+
+#[test]
+fn a_run_in_full_is_the_run_that_is_counted() {
+    let scatter = Scatter::Lognormal { mean: 1.0, variation: 0.5 };
+    for (schedule, chunks) in [("1f1b", 1), ("zb-v", 2), ("interleaved", 2), ("dualpipe-v", 2), ("greedy", 1)]
+    {
+        for links in [Links::Directional, Links::Shared, Links::Unlimited] {
+            let mut inputs = inputs(schedule, 4, chunks, 8, 1_000);
+            inputs.links = links;
+            let jitter = jitter(4, &scatter, 5);
+            for run in 0..3 {
+                let (drawn, outcome) = in_full(&inputs, &jitter, schedule, run);
+                let replicas = Replicas::new(&inputs, &jitter).expect("its lists are right");
+                let again = replicas.of_orders(&outcome.record.orders, run..run + 1).expect("it runs");
+                assert_eq!(again, [outcome.summary.makespan], "{schedule}, {links:?}, run {run}");
+                // What explains it adds up: every idle nanosecond has a cause, the path fills the makespan.
+                let chosen = if schedule == "greedy" { Chosen::Online } else { Chosen::Before };
+                let idle = idle_intervals(&drawn, &outcome.record, chosen);
+                let of_rank = |rank: usize| idle.iter().filter(move |gap| gap.rank.index() == rank);
+                for (rank, known) in outcome.summary.ranks.iter().enumerate() {
+                    let sum: u64 = of_rank(rank).map(|gap| gap.interval.length().as_nanos()).sum();
+                    assert_eq!(sum, known.idle.as_nanos(), "{schedule}, rank {rank}");
+                }
+                let path = CriticalPath::new(&drawn, &outcome.record);
+                let sum: u64 = path.steps.iter().map(|step| step.interval.length().as_nanos()).sum();
+                assert_eq!(sum, outcome.summary.makespan.as_nanos(), "{schedule}");
+            }
+        }
+    }
+}
+
+#[test]
+fn without_scatter_a_run_in_full_is_the_step() {
+    let inputs = inputs("zb-h1", 4, 1, 8, 1_000);
+    let (drawn, outcome) = in_full(&inputs, &jitter(4, &Scatter::NONE, 1), "zb-h1", 9);
+    let plain = simulate(&inputs, Plan::Fixed(orders("zb-h1", &inputs))).expect("it runs");
+    assert_eq!((outcome, drawn.costs()), (plain, inputs.costs()));
 }
 
 proptest! {
