@@ -44,6 +44,7 @@ Examples:
   pipestep compare demo.toml --schedules fill-drain,1f1b,interleaved
   pipestep compare demo.toml --schedules all --out results
   pipestep compare demo.toml --schedules 1f1b,interleaved --set pipeline.chunks=4
+  pipestep compare demo.toml --schedules 1f1b,zb-h1 --runs 500   means, where [jitter] draws lengths
 
 Each schedule runs the same scenario. Where one does not take the scenario's number of chunks,
 the nearest number that it takes is used, and every rank keeps its layers. `all` leaves out, with
@@ -74,6 +75,7 @@ Examples:
   pipestep explain demo.toml --rank 3                every idle interval of rank 3, in words
   pipestep explain demo.toml --out results           the critical path drawn over the Gantt chart
   pipestep explain demo.toml --against interleaved   how another schedule differs
+  pipestep explain demo.toml --run 17                one of the runs, where [jitter] draws lengths
   pipestep explain demo.toml --quiet --json -        JSON to standard output, for programs
 
 Exit codes: 0 done; 2 anything went wrong.";
@@ -201,6 +203,10 @@ pub(crate) struct Compare {
     /// The schedules, by name; `all` for every one that takes the scenario
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', required = true)]
     pub(crate) schedules: Vec<String>,
+    /// How often to run each schedule where lengths scatter, with the same draws for all; as `[jitter]` says if left
+    /// out
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: Option<u32>,
     /// Write pictures of all of them on one time axis, and the numbers, to this directory: gantt.png,
     /// gantt.svg, memory.png, memory.svg, tradeoff.png, tradeoff.svg, compare.json
     #[arg(long, value_name = "DIR")]
@@ -253,6 +259,9 @@ pub(crate) struct Explain {
     /// Tell every idle interval of this rank, in order of time, instead
     #[arg(long, value_name = "RANK")]
     pub(crate) rank: Option<u16>,
+    /// Explain this run, from 0, of a step whose lengths scatter; `--set jitter.seed=7` for other draws
+    #[arg(long, value_name = "K")]
+    pub(crate) run: Option<u64>,
     /// By how many percent each rank's slowest stage is made faster, to see what that would gain
     #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = clap::value_parser!(u8).range(1..=100))]
     pub(crate) faster: u8,

@@ -13,6 +13,7 @@
 mod bounds;
 mod candidates;
 mod evaluate;
+mod figures;
 mod find;
 pub(crate) mod keys;
 mod partition;

@@ -1,8 +1,8 @@
 //! One scenario's step, simulated, with everything a report asks for.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use pipestep_report::{Labels, StepView};
-use pipestep_scenario::{Jitter, OrderSource, Scenario, StepScenario};
+use pipestep_scenario::{OrderSource, Scenario, StepScenario};
 use pipestep_schedule::{Plan, Shape};
 use pipestep_step::{MemoryCurve, Record, Summary};
 
@@ -83,20 +83,6 @@ impl Simulated {
 pub(crate) fn step_of(scenario: &Scenario) -> Result<&StepScenario> {
     let step = scenario.step.as_ref();
     step.with_context(|| format!("`{}` describes no step: it has no `[pipeline]`", scenario.name))
-}
-
-/// Refuses a step whose lengths are to be drawn at random, rather than run it as if they were not.
-///
-/// # Errors
-/// The step has a `[jitter]` with distributions.
-pub(crate) fn not_drawn(step: &StepScenario) -> Result<()> {
-    if step.jitter.as_ref().is_some_and(Jitter::scatters) {
-        bail!(
-            "`[jitter]` draws lengths, which only `run` and `sweep` do; leave its distributions out for this \
-             (`rank_factor` and `link_factor` may stay)"
-        );
-    }
-    Ok(())
 }
 
 /// The orders of a scenario's schedule.

@@ -3,15 +3,17 @@
 use anyhow::{Context, Result, bail};
 use pipestep_engine::Time;
 use pipestep_report::StepRuns;
-use pipestep_scenario::{OrderSource, Scenario, StepScenario};
-use pipestep_schedule::Plan;
-use pipestep_step::Replicas;
+use pipestep_scenario::{Jitter, OrderSource, Scenario, StepScenario};
+use pipestep_schedule::{Orders, Plan};
+use pipestep_step::{Inputs, Outcome, Replicas, StepError};
 use rayon::prelude::*;
 
 use crate::simulated::{Simulated, plan_of};
 
 /// Runs that one thread takes at a time.
 const AT_ONCE: u64 = 64;
+/// Runs are numbered below this.
+const MOST_RUNS: u64 = 1 << 32;
 
 /// The runs of a scenario's step: as many as were asked for on the command line, or as `[jitter]` says. `None`
 /// where nothing is drawn.
@@ -78,4 +80,61 @@ pub(crate) fn in_brief(makespans: &[Time]) -> Option<[f64; 3]> {
     let estimate = pipestep_job::Estimate::of(&nanos)?;
     let [.., p95, _] = estimate.percentiles;
     Some([estimate.mean, estimate.standard_error, p95])
+}
+
+/// One run of a step whose lengths are drawn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OneRun<'a> {
+    jitter: &'a Jitter,
+    number: u64,
+}
+
+impl<'a> OneRun<'a> {
+    /// The run that was asked for; `None` where nothing is drawn.
+    ///
+    /// # Errors
+    /// A run was asked for where nothing is drawn, or none where something is.
+    pub(crate) fn new(step: &'a StepScenario, asked_for: Option<u64>) -> Result<Option<Self>> {
+        let jitter = step.jitter.as_ref().filter(|jitter| jitter.scatters());
+        let (Some(jitter), Some(number)) = (jitter, asked_for) else {
+            return match (jitter, asked_for) {
+                (None, Some(_)) => bail!("`--run` needs a `[jitter]` that says how lengths scatter"),
+                (Some(_), None) => bail!(
+                    "`[jitter]` draws the lengths of this step: `--run K` explains run K, from 0; without its \
+                     distributions (`rank_factor` and `link_factor` may stay) the step is always the same"
+                ),
+                _ => Ok(None),
+            };
+        };
+        if number >= MOST_RUNS {
+            bail!("`--run {number}`: expected a number below {MOST_RUNS}");
+        }
+        if let OrderSource::File { comms: Some(_), .. } = &step.order {
+            bail!("`[jitter]` does not go with a schedule file that says when messages are posted");
+        }
+        Ok(Some(Self { jitter, number }))
+    }
+
+    /// The run in full, and the inputs with its updates.
+    ///
+    /// # Errors
+    /// An order that cannot run; a run that is too long.
+    pub(crate) fn outcome(self, step: &StepScenario, plan: Plan) -> Result<(Inputs, Outcome)> {
+        Ok(Replicas::new(&step.inputs, self.jitter)?.outcome(plan, self.number)?)
+    }
+
+    /// The makespan with other usual lengths and the same draws.
+    ///
+    /// # Errors
+    /// As for [`OneRun::outcome`].
+    pub(crate) fn makespan(self, inputs: &Inputs, orders: &Orders) -> Result<Time, StepError> {
+        let replicas = Replicas::new(inputs, self.jitter).expect("the lists were right for the same shape");
+        Ok(replicas.of_orders(orders, self.number..self.number + 1)?[0])
+    }
+}
+
+impl std::fmt::Display for OneRun<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "run {} of seed {}", self.number, self.jitter.seed)
+    }
 }

@@ -8,6 +8,7 @@
 
 mod axes;
 mod chart;
+mod compare_runs;
 mod csv;
 mod curve;
 mod events;
@@ -44,6 +45,9 @@ mod wrap;
 
 pub use axes::{Measure, Scale};
 pub use chart::AxisSpec;
+pub use compare_runs::{
+    ComparedRuns, StepWithRuns, compare_runs_results, compare_runs_text, compare_runs_tradeoff,
+};
 pub use csv::{write_events, write_memory};
 pub use events::{Event, EventKind, events};
 pub use explain::{

@@ -32,7 +32,8 @@ impl StepRuns {
         Estimate::of(&self.samples())
     }
 
-    fn samples(&self) -> Vec<f64> {
+    /// The makespans in ns.
+    pub fn samples(&self) -> Vec<f64> {
         self.makespans.iter().map(|makespan| makespan.as_nanos() as f64).collect()
     }
 }

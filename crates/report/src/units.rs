@@ -83,6 +83,20 @@ pub(crate) fn time_exact(time: Duration) -> String {
     format!("{shown} ({} ns)", grouped(time.as_nanos()))
 }
 
+/// `504.32 ± 0.34 ms`: a mean in ns with its standard error, to two digits of that; five digits without an error.
+pub(crate) fn time_with_error(nanos: f64, error: f64) -> String {
+    let sizes = [86_400e9, 3_600e9, 1e9, 1e6, 1e3, 1.0].into_iter().zip(["d", "h", "s", "ms", "us", "ns"]);
+    let (size, name) = sizes.into_iter().find(|(size, _)| nanos.abs() >= *size).unwrap_or((1.0, "ns"));
+    let (value, error) = (nanos / size, error / size);
+    let digits =
+        |value: f64, count: f64| (count - 1.0 - value.abs().log10().floor()).clamp(0.0, 9.0) as usize;
+    if error > 0.0 {
+        let decimals = digits(error, 2.0);
+        return format!("{value:.decimals$} ± {error:.decimals$} {name}");
+    }
+    format!("{} {name}", trimmed(value, if value == 0.0 { 0 } else { digits(value, 5.0) }))
+}
+
 /// Whether [`Duration`]'s text, which has three decimals, says it all.
 fn is_exact(time: Duration) -> bool {
     let nanos = time.as_nanos();
@@ -132,6 +146,15 @@ mod tests {
         assert_eq!(bytes_exact(Bytes::new(2_566_434_816)), "2,566,434,816 B (2.57 GB)");
         assert_eq!(time_exact(Duration::from_nanos(347_000_000)), "347 ms");
         assert_eq!(percent(0.305_78), "30.6 %");
+    }
+
+    #[test]
+    fn means_have_two_digits_of_their_error() {
+        assert_eq!(time_with_error(504_319_000.0, 340_876.0), "504.32 ± 0.34 ms");
+        assert_eq!(time_with_error(31.165 * 86_400e9, 588e9), "31.1650 ± 0.0068 d");
+        assert_eq!(time_with_error(1_999.0, 15_000.0), "2 ± 15 us");
+        assert_eq!(time_with_error(514_594_000.0, 0.0), "514.59 ms");
+        assert_eq!((time_with_error(0.0, 0.0), time_with_error(42.0, 0.0)), ("0 ns".into(), "42 ns".into()));
     }
 
     #[test]

@@ -4,14 +4,16 @@ use std::io::Write;
 
 use anyhow::Result;
 use pipestep_report::{
-    Candidate, GanttPanel, MemoryPanel, Picture, StepResult, StepView, compare_text, gantt, memory_curves,
+    Candidate, GanttPanel, MemoryPanel, Picture, StepResult, StepRuns, StepView, StepWithRuns,
+    compare_runs_results, compare_runs_text, compare_runs_tradeoff, compare_text, gantt, memory_curves,
     tradeoff,
 };
 use pipestep_scenario::{Diagnostic, Diagnostics, Override};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::output::Target;
-use crate::simulated::{Keep, Simulated, not_drawn};
+use crate::simulated::{Keep, Simulated};
+use crate::simulated_runs::step_runs;
 use crate::{Ending, args, load, output};
 
 /// What can be written about a comparison.
@@ -41,41 +43,55 @@ const EVERYTHING: [(Artefact, &str); 7] = [
 pub(crate) fn run(typed: &args::Compare) -> Result<Ending> {
     let wanted = wanted(typed);
     output::check(wanted.iter().map(|(_, target)| target))?;
-    let Compared { simulated, left_out } = simulate_all(typed)?;
-    let views: Vec<StepView> = simulated.iter().map(Simulated::view).collect();
+    let Compared { steps, left_out } = simulate_all(typed)?;
+    let views: Vec<StepView> = steps.iter().map(|step| step.simulated.view()).collect();
 
-    output::write_all(&wanted, |artefact, to| write(&simulated, artefact, to))?;
+    output::write_all(&wanted, |artefact, to| write(&steps, artefact, to))?;
     let stdout_is_taken = wanted.iter().any(|(_, target)| *target == Target::Stdout);
     if !typed.quiet && !stdout_is_taken {
-        output::print(&(compare_text(&views) + &left_out))?;
+        let text = with_runs(&steps).map_or_else(|| compare_text(&views), |steps| compare_runs_text(&steps));
+        output::print(&(text + &left_out))?;
     }
     let none_fits = views.iter().all(|view| view.fits() == Some(false));
     Ok(if none_fits { Ending::DoesNotFit } else { Ending::Done })
 }
 
+/// The step under one schedule.
+struct UnderSchedule {
+    simulated: Simulated,
+    /// The step again and again, where its lengths are drawn.
+    runs: Option<StepRuns>,
+}
+
 struct Compared {
-    simulated: Vec<Simulated>,
+    steps: Vec<UnderSchedule>,
     /// A line for each schedule that does not take the scenario.
     left_out: String,
 }
 
+/// The steps with their runs, where lengths are drawn.
+fn with_runs(steps: &[UnderSchedule]) -> Option<Vec<StepWithRuns<'_>>> {
+    steps.iter().map(|step| Some((step.simulated.view(), step.runs.as_ref()?))).collect()
+}
+
 /// The schedules that were named, each of which must take the scenario; or all that do.
 fn simulate_all(typed: &args::Compare) -> Result<Compared> {
-    let under = |name: &str| -> Result<Simulated> {
+    let under = |name: &str| -> Result<UnderSchedule> {
         let scenario = load::scenario(&typed.scenario, &[Override::schedule(name)])?;
-        scenario.step.as_ref().map_or(Ok(()), not_drawn)?;
-        Simulated::new(&scenario, Keep::Everything)
+        let simulated = Simulated::new(&scenario, Keep::Everything)?;
+        let runs = step_runs(&scenario, &simulated, typed.runs)?;
+        Ok(UnderSchedule { simulated, runs })
     };
     let mut left_out = String::new();
     if typed.schedules != ["all"] {
-        let simulated = typed.schedules.iter().map(|name| under(name)).collect::<Result<_>>()?;
-        return Ok(Compared { simulated, left_out });
+        let steps = typed.schedules.iter().map(|name| under(name)).collect::<Result<_>>()?;
+        return Ok(Compared { steps, left_out });
     }
-    let (mut simulated, mut first_error) = (Vec::new(), None);
+    let (mut steps, mut first_error) = (Vec::new(), None);
     for schedule in pipestep_schedule::all() {
         let name = schedule.entry().name;
         match under(name) {
-            Ok(one) => simulated.push(one),
+            Ok(one) => steps.push(one),
             Err(error) => {
                 let refusal = error.downcast::<Diagnostics>()?;
                 let reason = refusal.iter().next().map_or("", Diagnostic::message);
@@ -86,8 +102,8 @@ fn simulate_all(typed: &args::Compare) -> Result<Compared> {
     }
     match first_error {
         // The scenario itself is wrong, most likely.
-        Some(error) if simulated.is_empty() => Err(error.into()),
-        _ => Ok(Compared { simulated, left_out }),
+        Some(error) if steps.is_empty() => Err(error.into()),
+        _ => Ok(Compared { steps, left_out }),
     }
 }
 
@@ -101,32 +117,33 @@ fn wanted(typed: &args::Compare) -> Vec<(Artefact, Target)> {
     in_directory.chain(json).collect()
 }
 
-fn write(simulated: &[Simulated], artefact: Artefact, to: &mut dyn Write) -> Result<()> {
+fn write(steps: &[UnderSchedule], artefact: Artefact, to: &mut dyn Write) -> Result<()> {
     let gantt = || -> Result<Picture> {
-        let panels = simulated.iter().map(|one| Ok((one.view(), one.record()?)));
+        let panels = steps.iter().map(|step| Ok((step.simulated.view(), step.simulated.record()?)));
         Ok(gantt(&panels.collect::<Result<Vec<GanttPanel>>>()?))
     };
     let memory = || -> Result<Picture> {
-        let panels = simulated.iter().map(|one| Ok((one.view(), one.curves()?)));
+        let panels = steps.iter().map(|step| Ok((step.simulated.view(), step.simulated.curves()?)));
         Ok(memory_curves(&panels.collect::<Result<Vec<MemoryPanel>>>()?))
     };
-    let views: Vec<StepView> = simulated.iter().map(Simulated::view).collect();
     match artefact {
-        Artefact::Json => {
-            to.write_all(json(&views).as_bytes())?;
-        }
+        Artefact::Json => to.write_all(json(steps).as_bytes())?,
         Artefact::GanttPng => to.write_all(&gantt()?.to_png()?)?,
         Artefact::GanttSvg => to.write_all(gantt()?.to_svg()?.as_bytes())?,
         Artefact::MemoryPng => to.write_all(&memory()?.to_png()?)?,
         Artefact::MemorySvg => to.write_all(memory()?.to_svg()?.as_bytes())?,
-        Artefact::TradeoffPng => to.write_all(&scatter(&views).to_png()?)?,
-        Artefact::TradeoffSvg => to.write_all(scatter(&views).to_svg()?.as_bytes())?,
+        Artefact::TradeoffPng => to.write_all(&scatter(steps).to_png()?)?,
+        Artefact::TradeoffSvg => to.write_all(scatter(steps).to_svg()?.as_bytes())?,
     }
     Ok(())
 }
 
 /// Time against memory, a dot for each schedule.
-fn scatter(views: &[StepView]) -> Picture {
+fn scatter(steps: &[UnderSchedule]) -> Picture {
+    if let Some(steps) = with_runs(steps) {
+        return compare_runs_tradeoff(&steps);
+    }
+    let views: Vec<StepView> = steps.iter().map(|step| step.simulated.view()).collect();
     let candidates: Vec<Candidate> = views.iter().map(Candidate::from).collect();
     let (name, budget) =
         views.first().map_or(("", None), |view| (view.labels.name.as_str(), view.common_budget()));
@@ -134,8 +151,13 @@ fn scatter(views: &[StepView]) -> Picture {
 }
 
 /// All results as one JSON document.
-fn json(views: &[StepView]) -> String {
-    let name = views.first().map_or("", |view| view.labels.name.as_str());
-    let steps: Vec<StepResult> = views.iter().map(StepResult::new).collect();
-    format!("{:#}\n", json!({ "schema": "pipestep-compare-1", "name": name, "steps": steps }))
+fn json(steps: &[UnderSchedule]) -> String {
+    let name = steps.first().map_or(String::new(), |step| step.simulated.view().labels.name.clone());
+    let mut results: Vec<Value> =
+        steps.iter().map(|step| json!(StepResult::new(&step.simulated.view()))).collect();
+    let runs = with_runs(steps).and_then(|steps| compare_runs_results(&steps));
+    for (result, runs) in results.iter_mut().zip(runs.into_iter().flatten()) {
+        result["jitter"] = json!(runs);
+    }
+    format!("{:#}\n", json!({ "schema": "pipestep-compare-1", "name": name, "steps": results }))
 }

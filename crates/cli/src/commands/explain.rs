@@ -11,12 +11,13 @@ use pipestep_report::{
 use pipestep_scenario::{OrderSource, Override, Scenario};
 use pipestep_schedule::{Plan, Rank};
 use pipestep_step::{
-    Chosen, CriticalPath, IdleInterval, Inputs, Outcome, Posts, WhatIf, idle_intervals, makespan,
+    Chosen, CriticalPath, IdleInterval, Inputs, Outcome, Posts, Record, WhatIf, idle_intervals, makespan,
     makespan_of_comms, simulate, simulate_comms, what_if_by,
 };
 
 use crate::output::Target;
-use crate::simulated::{Keep, Simulated, not_drawn, plan_of, step_of};
+use crate::simulated::{Keep, plan_of, step_of};
+use crate::simulated_runs::OneRun;
 use crate::{Ending, args, load, output, room};
 
 /// What `--against` compares with when nothing is said.
@@ -89,9 +90,9 @@ fn picture(all: &Explanation) -> Picture {
 }
 
 /// A simulated step with all that explains it.
-struct Explained<'a> {
+struct Explained {
     labels: Labels,
-    inputs: &'a Inputs,
+    inputs: Inputs,
     outcome: Outcome,
     idle: Vec<IdleInterval>,
     path: CriticalPath,
@@ -101,44 +102,36 @@ struct Explained<'a> {
     against: Option<Against>,
 }
 
-impl<'a> Explained<'a> {
-    fn new(typed: &args::Explain, scenario: &'a Scenario) -> Result<Self> {
+impl Explained {
+    fn new(typed: &args::Explain, scenario: &Scenario) -> Result<Self> {
         let step = step_of(scenario)?;
-        not_drawn(step)?;
-        let inputs = &step.inputs;
-        room::check(inputs.shape(), Keep::Everything)?;
-        let plan = plan_of(scenario, step)?;
-        let chosen = match plan {
-            Plan::Fixed(_) => Chosen::Before,
-            Plan::Online(_) => Chosen::Online,
-        };
-        let comms = match &step.order {
-            OrderSource::File { orders, comms: Some(comms), .. } => Some((orders, comms)),
-            _ => None,
-        };
-        let (outcome, posts) = match comms {
-            None => (simulate(inputs, plan)?, None),
-            Some((orders, comms)) => {
-                let (outcome, posts) = simulate_comms(inputs, orders, comms)?;
-                (outcome, Some((posts, makespan(inputs, orders)?)))
-            }
-        };
+        room::check(step.inputs.shape(), Keep::Everything)?;
+        let one_run = OneRun::new(step, typed.run)?;
+        let Ran { inputs, outcome, posts, chosen } = Ran::new(scenario, one_run)?;
         let record = &outcome.record;
         let schedule = step.order.name().to_owned();
         Ok(Self {
-            idle: idle_intervals(inputs, record, chosen),
+            idle: idle_intervals(&inputs, record, chosen),
             path: match &posts {
-                None => CriticalPath::new(inputs, record),
-                Some((posts, _)) => CriticalPath::with_posts(inputs, record, posts),
+                None => CriticalPath::new(&inputs, record),
+                Some((posts, _)) => CriticalPath::with_posts(&inputs, record, posts),
             },
-            what_if: what_if_by(inputs, typed.faster, |inputs| match comms {
-                None => makespan(inputs, &record.orders),
-                Some((orders, comms)) => makespan_of_comms(inputs, orders, comms),
-            })?,
-            micro_batches: twice_the_micro_batches(typed, inputs).into_iter().collect(),
+            what_if: match (&step.order, one_run) {
+                (OrderSource::File { orders, comms: Some(comms), .. }, _) => {
+                    what_if_by(&step.inputs, typed.faster, |inputs| makespan_of_comms(inputs, orders, comms))?
+                }
+                (_, Some(run)) => {
+                    what_if_by(&step.inputs, typed.faster, |inputs| run.makespan(inputs, &record.orders))?
+                }
+                _ => what_if_by(&step.inputs, typed.faster, |inputs| makespan(inputs, &record.orders))?,
+            },
+            micro_batches: twice_the_micro_batches(typed, &step.inputs).into_iter().collect(),
             against: against(typed, &schedule)?,
             labels: Labels {
-                name: scenario.name.clone(),
+                name: match one_run {
+                    None => scenario.name.clone(),
+                    Some(run) => format!("{}: {run}", scenario.name),
+                },
                 schedule,
                 budgets: step.budget.clone().unwrap_or_default(),
             },
@@ -167,13 +160,51 @@ impl<'a> Explained<'a> {
     }
 }
 
+/// A step that has run.
+struct Ran {
+    /// With the updates of the run, where lengths are drawn.
+    inputs: Inputs,
+    outcome: Outcome,
+    /// When messages were posted and the makespan without that, where a file says when.
+    posts: Option<(Posts, Time)>,
+    chosen: Chosen,
+}
+
+impl Ran {
+    fn new(scenario: &Scenario, one_run: Option<OneRun>) -> Result<Self> {
+        let step = step_of(scenario)?;
+        let plan = plan_of(scenario, step)?;
+        let chosen = match plan {
+            Plan::Fixed(_) => Chosen::Before,
+            Plan::Online(_) => Chosen::Online,
+        };
+        let usual = || step.inputs.clone();
+        if let OrderSource::File { orders, comms: Some(comms), .. } = &step.order {
+            let (outcome, posts) = simulate_comms(&step.inputs, orders, comms)?;
+            let posts = Some((posts, makespan(&step.inputs, orders)?));
+            return Ok(Self { inputs: usual(), outcome, posts, chosen });
+        }
+        let (inputs, outcome) = match one_run {
+            Some(run) => run.outcome(step, plan)?,
+            None => (usual(), simulate(&step.inputs, plan)?),
+        };
+        Ok(Self { inputs, outcome, posts: None, chosen })
+    }
+}
+
+/// Another scenario's step: in the same run, where lengths are drawn.
+fn ran(typed: &args::Explain, change: Override) -> Result<Ran> {
+    let scenario = load::scenario(&typed.scenario, &[change])?;
+    let step = step_of(&scenario)?;
+    room::check(step.inputs.shape(), Keep::Everything)?;
+    Ran::new(&scenario, OneRun::new(step, typed.run)?)
+}
+
 /// The scenario with twice the micro-batches, if it and its schedule take them.
 fn twice_the_micro_batches(typed: &args::Explain, inputs: &Inputs) -> Option<OtherMicroBatches> {
     let micro_batches = 2 * inputs.shape().micro_batches();
     let twice = Override::from(format!("pipeline.micro_batches={micro_batches}"), "twice the micro-batches");
-    let scenario = load::scenario(&typed.scenario, &[twice]).ok()?;
-    let simulated = Simulated::new(&scenario, Keep::Summary).ok()?;
-    let summary = simulated.view().summary;
+    let summary = ran(typed, twice).ok()?.outcome.summary;
     Some(OtherMicroBatches {
         micro_batches,
         makespan: summary.makespan,
@@ -198,18 +229,21 @@ fn against(typed: &args::Explain, schedule: &str) -> Result<Option<Against>> {
 }
 
 fn other_schedule(typed: &args::Explain, name: &str) -> Result<Against> {
-    let scenario = load::scenario(&typed.scenario, &[Override::schedule(name)])?;
-    let simulated = Simulated::new(&scenario, Keep::Everything)?;
-    let inputs = &step_of(&scenario)?.inputs;
-    let record = simulated.record()?;
-    let path = CriticalPath::new(inputs, record);
+    let Ran { inputs, outcome, .. } = ran(typed, Override::schedule(name))?;
+    let record: &Record = &outcome.record;
+    let path = CriticalPath::new(&inputs, record);
     let (messages_on_path, transfers_on_path) = transfers_on_path(&path, record);
-    let summary = simulated.view().summary;
+    let summary = &outcome.summary;
     Ok(Against {
-        schedule: simulated.view().labels.schedule.clone(),
+        schedule: name_of_schedule(name),
         makespan: summary.makespan,
         free_transfers: summary.zero_transfer_makespan,
         messages_on_path,
         transfers_on_path,
     })
+}
+
+/// The name that results have for what may be an alias.
+fn name_of_schedule(name: &str) -> String {
+    pipestep_schedule::find(name).map_or(name, |schedule| schedule.entry().name).to_owned()
 }

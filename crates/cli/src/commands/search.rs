@@ -11,6 +11,9 @@ use crate::output::{Target, check, print, write_all};
 use crate::search::{Candidates, Effort, Evaluator, Found, command_line, dots, find, json, text};
 use crate::{Ending, args};
 
+/// More runs than this in all are refused: each is kept, as eight bytes.
+const MOST_RUNS: u64 = 50_000_000;
+
 /// What can be written about a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Artefact {
@@ -45,6 +48,18 @@ pub(crate) fn run(typed: &args::Search) -> Result<Ending> {
     }
     let name = scenario.name.clone();
     let candidates = Candidates::new(scenario)?;
+    let runs = typed.runs.or(space.runs);
+    if runs.is_some() && !candidates.are_drawn() {
+        bail!(
+            "{} needs a `[jitter]` that says how lengths scatter",
+            if typed.runs.is_some() { "`--runs`" } else { "`search.runs`" }
+        );
+    }
+    if candidates.are_drawn() {
+        let usual = candidates.written.jitter.as_ref().map_or(1, |jitter| jitter.runs);
+        check_runs(candidates.settings.len() as u64, runs.unwrap_or(usual))?;
+    }
+    let evaluator = evaluator.with_runs(runs);
     let effort = if typed.exhaustive { Effort::Exhaustive } else { Effort::Pruned };
     let shown = 1 + usize::from(typed.runners_up);
     let found = threads(typed)?.install(|| find(&evaluator, &candidates, shown, effort));
@@ -66,6 +81,14 @@ pub(crate) fn run(typed: &args::Search) -> Result<Ending> {
         print(&text(&name, &candidates, &found, &again.unwrap_or_default()))?;
     }
     Ok(if found.best.is_empty() { Ending::DoesNotFit } else { Ending::Done })
+}
+
+/// Refuses more runs in all than can be kept side by side.
+fn check_runs(settings: u64, runs: u32) -> Result<()> {
+    if settings.saturating_mul(u64::from(runs)) > MOST_RUNS {
+        bail!("{settings} settings of {runs} runs each are more than {MOST_RUNS} runs: take fewer of either");
+    }
+    Ok(())
 }
 
 /// As many threads as were asked for.

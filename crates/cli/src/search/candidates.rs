@@ -4,11 +4,11 @@
 //! A setting is a handful of overrides, so that what wins can be run again by `--set`.
 
 use anyhow::{Context, Result, bail};
-use pipestep_scenario::{Override, Scenario, SearchSpace, StepScenario};
+use pipestep_scenario::{Jitter, Override, Scenario, SearchSpace, StepScenario};
 use pipestep_schedule::{Chunks, Placement, Schedule, Shape};
 
 use super::partition::balanced;
-use crate::simulated::{not_drawn, step_of};
+use crate::simulated::step_of;
 
 /// The most chunks of a rank where `[search]` does not say.
 const MOST_CHUNKS: u64 = 4;
@@ -68,7 +68,7 @@ impl Candidates {
     /// A scenario in which schedules, sizes or ranks cannot be varied; too many settings.
     pub(crate) fn new(scenario: Scenario) -> Result<Self> {
         let search = scenario.search.clone();
-        not_drawn(step_of(&scenario)?)?;
+        step_of(&scenario)?;
         let written = scenario.step.context("internal error: the step was there")?;
         if written.order.schedule().is_none() {
             bail!("a search tries schedules, and this scenario's order is a file: write `schedule` instead");
@@ -97,6 +97,13 @@ impl Candidates {
             }
         }
         Ok(Self { settings, written })
+    }
+}
+
+impl Candidates {
+    /// Whether the lengths of the step are drawn, so that each setting is run many times.
+    pub(crate) fn are_drawn(&self) -> bool {
+        self.written.jitter.as_ref().is_some_and(Jitter::scatters)
     }
 }
 

@@ -1,13 +1,14 @@
 //! One setting at a time: read, bound, simulate.
 
 use anyhow::Result;
-use pipestep_engine::{Bytes, Duration, Time};
+use pipestep_engine::{Bytes, Duration};
 use pipestep_scenario::{Diagnostic, Diagnostics, Override, Scenario, SearchSpace, StepScenario};
 use pipestep_schedule::{Plan, Shape};
 use pipestep_step::Summary;
 
 use super::bounds;
 use super::candidates::Setting;
+use crate::simulated_runs::makespans;
 use crate::{args, load};
 
 /// Reads the scenario of each setting.
@@ -15,6 +16,8 @@ pub(crate) struct Evaluator {
     text: String,
     name: String,
     set: Vec<Override>,
+    /// How often a step whose lengths are drawn is run, if not as often as its `[jitter]` says.
+    runs: Option<u32>,
 }
 
 /// A setting that was read: its step, and what no order of its operations can beat.
@@ -49,19 +52,24 @@ pub(crate) struct Evaluated {
     pub(crate) summary: Summary,
     /// Whether every rank stays within its budget.
     pub(crate) fits: bool,
-    /// The lower bound of its length, in ns.
+    /// The lower bound of its length, in ns; of the length without scatter, where lengths are drawn.
     pub(crate) bound: u64,
+    /// Makespans in ns, run by run, where lengths are drawn.
+    pub(crate) runs: Option<Vec<f64>>,
 }
 
 impl Evaluated {
-    /// In ns.
+    /// In ns; the mean of the runs, where lengths are drawn.
     pub(crate) fn makespan(&self) -> u64 {
-        self.summary.makespan.as_nanos()
+        match &self.runs {
+            None => self.summary.makespan.as_nanos(),
+            Some(runs) => (runs.iter().sum::<f64>() / runs.len().max(1) as f64).round() as u64,
+        }
     }
 
     /// The same as a length.
     pub(crate) fn length(&self) -> Duration {
-        self.summary.makespan.since(Time::ZERO)
+        Duration::from_nanos(self.makespan())
     }
 
     /// The highest of all ranks.
@@ -83,13 +91,18 @@ impl Evaluator {
     pub(crate) fn new(typed: &args::Scenario) -> Result<Self> {
         let text = load::text(&typed.path)?;
         let set = typed.set.iter().map(Override::set).collect();
-        Ok(Self { text, name: typed.path.display().to_string(), set })
+        Ok(Self { text, name: typed.path.display().to_string(), set, runs: None })
+    }
+
+    /// With so many runs of each step whose lengths are drawn.
+    pub(crate) fn with_runs(self, runs: Option<u32>) -> Self {
+        Self { runs, ..self }
     }
 
     /// For a text that is in no file.
     #[cfg(test)]
     pub(crate) fn of_text(text: &str) -> Self {
-        Self { text: text.to_owned(), name: "test.toml".to_owned(), set: Vec::new() }
+        Self { text: text.to_owned(), name: "test.toml".to_owned(), set: Vec::new(), runs: None }
     }
 
     /// The scenario with further values.
@@ -137,6 +150,7 @@ impl Evaluator {
     /// # Errors
     /// Why it is not legal.
     pub(crate) fn simulate(
+        &self,
         mut bounded: Bounded,
         can_be_left_out: impl Fn(&Bounded) -> bool,
     ) -> Result<Option<Evaluated>, String> {
@@ -152,11 +166,20 @@ impl Evaluator {
         }
         let summary =
             pipestep_step::summary(&bounded.step.inputs, plan).map_err(|error| error.to_string())?;
+        let jitter = bounded.step.jitter.as_ref().filter(|jitter| jitter.scatters());
+        let runs = match jitter {
+            None => None,
+            Some(jitter) => {
+                let count = u64::from(self.runs.unwrap_or(jitter.runs));
+                let ends = makespans(&bounded.step, count).map_err(|error| format!("{error:#}"))?;
+                Some(ends.iter().map(|end| end.as_nanos() as f64).collect())
+            }
+        };
         let budget = bounded.step.budget.as_ref();
         let fits = budget.is_none_or(|budget| {
             summary.ranks.iter().zip(budget).all(|(rank, limit)| rank.peak.bytes <= *limit)
         });
         let shape = bounded.step.inputs.shape().clone();
-        Ok(Some(Evaluated { index: bounded.index, shape, summary, fits, bound: bounded.makespan }))
+        Ok(Some(Evaluated { index: bounded.index, shape, summary, fits, bound: bounded.makespan, runs }))
     }
 }

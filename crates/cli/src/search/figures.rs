@@ -9,7 +9,7 @@ const TIME_UNITS: [(&str, f64); 6] =
     [("d", 86_400e9), ("h", 3_600e9), ("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
 
 /// What the best settings are called.
-pub(super) const fn superlative(objective: Objective) -> &'static str {
+pub(crate) const fn superlative(objective: Objective) -> &'static str {
     match objective {
         Objective::StepTime => "shortest steps",
         Objective::JobTime => "shortest jobs",
@@ -21,7 +21,7 @@ pub(super) const fn superlative(objective: Objective) -> &'static str {
 }
 
 /// The heading of its column.
-pub(super) const fn column(objective: Objective) -> &'static str {
+pub(crate) const fn column(objective: Objective) -> &'static str {
     match objective {
         Objective::StepTime => "makespan",
         Objective::JobTime => "wall time",
@@ -33,7 +33,7 @@ pub(super) const fn column(objective: Objective) -> &'static str {
 }
 
 /// Its axis in a picture.
-pub(super) const fn words(objective: Objective) -> &'static str {
+pub(crate) const fn words(objective: Objective) -> &'static str {
     match objective {
         Objective::StepTime => "makespan",
         Objective::JobTime => "wall time of the job",
@@ -45,7 +45,7 @@ pub(super) const fn words(objective: Objective) -> &'static str {
 }
 
 /// What its numbers are.
-pub(super) const fn measure(objective: Objective) -> Measure {
+pub(crate) const fn measure(objective: Objective) -> Measure {
     match objective {
         Objective::StepTime | Objective::JobTime => Measure::Time,
         Objective::UsefulFraction => Measure::Share,
@@ -54,7 +54,7 @@ pub(super) const fn measure(objective: Objective) -> Measure {
 }
 
 /// A value of the objective.
-pub(super) fn show(objective: Objective, value: f64) -> String {
+pub(crate) fn show(objective: Objective, value: f64) -> String {
     match measure(objective) {
         Measure::Time => Duration::from_nanos(value.round().max(0.0) as u64).to_string(),
         Measure::Share => format!("{:.2} %", 100.0 * value),
@@ -63,19 +63,19 @@ pub(super) fn show(objective: Objective, value: f64) -> String {
 }
 
 /// A difference of it, without its error.
-pub(super) fn show_difference(objective: Objective, value: f64) -> String {
+pub(crate) fn show_difference(objective: Objective, value: f64) -> String {
     let (unit, size) = unit(objective, value);
     format!("{}{unit}", digits(value / size, 4))
 }
 
 /// A standard error: two digits say enough.
-pub(super) fn show_error(objective: Objective, error: f64) -> String {
+pub(crate) fn show_error(objective: Objective, error: f64) -> String {
     let (unit, size) = unit(objective, error);
     format!("{}{unit}", digits(error / size, 2))
 }
 
 /// A difference with its standard error, to as many decimals as the error has two digits.
-pub(super) fn with_error(objective: Objective, value: f64, error: f64) -> String {
+pub(crate) fn with_error(objective: Objective, value: f64, error: f64) -> String {
     let (unit, size) = unit(objective, value.abs().max(error));
     let (value, error) = (value / size, error / size);
     let decimals = (1 - error.abs().log10().floor() as i32).clamp(0, 9) as usize;
@@ -95,7 +95,7 @@ fn unit(objective: Objective, value: f64) -> (String, f64) {
 }
 
 /// So many digits that count, without zeros behind them.
-pub(super) fn digits(value: f64, count: i32) -> String {
+pub(crate) fn digits(value: f64, count: i32) -> String {
     if value == 0.0 || !value.is_finite() {
         return value.to_string();
     }
@@ -105,7 +105,7 @@ pub(super) fn digits(value: f64, count: i32) -> String {
 }
 
 /// An amount of a key in its unit.
-pub(super) fn show_amount(measure: Measure, value: f64) -> String {
+pub(crate) fn show_amount(measure: Measure, value: f64) -> String {
     match measure {
         Measure::Time if (1e9..1e14).contains(&value) => format!("{} s", digits(value / 1e9, 4)),
         Measure::Time => Duration::from_nanos(value.round() as u64).to_string(),

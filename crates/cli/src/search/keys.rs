@@ -8,7 +8,6 @@
 //! held against the scatter of the differences (`pipestep_report::Difference`), and "best" is told apart from "cannot
 //! be told apart at this number of runs". Nothing is left out by bounds.
 
-mod figures;
 mod find;
 mod json;
 mod line;

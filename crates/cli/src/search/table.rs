@@ -9,9 +9,9 @@ pub(super) const COLUMNS: usize = 100;
 /// The last column is not made narrower than this.
 const NARROWEST: usize = 24;
 
-/// Rows under their headings, the first `right` columns to the right. A column that is empty everywhere is left out;
+/// Rows under their headings, the columns `words` to the left and the others to the right. A column that is empty everywhere is left out;
 /// the last one goes on in further lines where it is too long.
-pub(super) fn table(headings: &[&str], right: usize, rows: &[Vec<String>]) -> String {
+pub(super) fn table(headings: &[&str], words: &[usize], rows: &[Vec<String>]) -> String {
     let headings: Vec<String> = headings.iter().map(ToString::to_string).collect();
     let all = || std::iter::once(&headings).chain(rows);
     let width = |column: usize| all().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -25,18 +25,18 @@ pub(super) fn table(headings: &[&str], right: usize, rows: &[Vec<String>]) -> St
         for (column, (cell, &width)) in
             row.iter().zip(&widths).enumerate().filter(|(_, (_, width))| **width > 0)
         {
-            let _ = if column < right {
-                write!(line, "{cell:>width$}  ")
-            } else {
+            let _ = if words.contains(&column) {
                 write!(line, "{cell:<width$}  ")
+            } else {
+                write!(line, "{cell:>width$}  ")
             };
         }
-        let words = folded(&row[last], room);
-        for (place, part) in words.iter().enumerate() {
+        let parts = folded(&row[last], room);
+        for (place, part) in parts.iter().enumerate() {
             let start = if place == 0 { line.as_str() } else { &" ".repeat(before) };
             let _ = writeln!(text, "{}", format!("{start}{part}").trim_end());
         }
-        if words.is_empty() {
+        if parts.is_empty() {
             let _ = writeln!(text, "{}", line.trim_end());
         }
     }
@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn long_names_go_on_below_and_empty_columns_go() {
         let row = |name: &str| vec!["1 ms".to_owned(), String::new(), name.to_owned()];
-        let text = table(&["time", "", "setting"], 1, &[row("short"), row(&"many words ".repeat(20))]);
+        let text = table(&["time", "", "setting"], &[1, 2], &[row("short"), row(&"many words ".repeat(20))]);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!((lines[0], lines[1]), ("  time  setting", "  1 ms  short"));
         assert!(lines.len() > 4 && lines.iter().all(|line| line.chars().count() <= COLUMNS), "{text}");

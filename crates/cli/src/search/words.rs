@@ -3,18 +3,23 @@
 use std::fmt::Write as _;
 
 use pipestep_engine::{Bytes, Duration};
-use pipestep_report::Candidate;
+use pipestep_job::Estimate;
+use pipestep_report::{Candidate, Difference};
+use pipestep_scenario::Objective;
 use serde_json::{Value, json};
 
 use super::candidates::{Candidates, Setting};
 use super::evaluate::Evaluated;
+use super::figures::{show_error, with_error};
 use super::find::{Effort, Found};
 use super::table::{COLUMNS, table};
 use crate::output::folded;
 
-/// The columns of the tables, and how many of them are numbers.
-const HEADINGS: [&str; 5] = ["makespan", "busy", "highest peak", "", "setting"];
-const RIGHT: usize = 3;
+/// The columns of the tables, and which of them are words. Those of drawn runs are empty, and left out, where nothing
+/// is drawn.
+const HEADINGS: [&str; 8] =
+    ["makespan", "std. error", "behind the first", "", "busy", "highest peak", "", "setting"];
+const WORDS: [usize; 3] = [3, 6, 7];
 
 /// Points of the front that are printed at most; the picture has all.
 const MOST_ON_FRONT: usize = 12;
@@ -81,12 +86,25 @@ pub(crate) fn text(name_of_scenario: &str, candidates: &Candidates, found: &Foun
         found.illegal.len()
     );
     let budget = candidates.written.budget.as_ref().and_then(|budget| budget.iter().min());
-    let rows = |list: &[Evaluated]| list.iter().map(|done| cells(candidates, done)).collect::<Vec<_>>();
+    let first = found.best.first().or(found.front.first());
+    let rows = |list: &[Evaluated]| {
+        let row = |done: &Evaluated| cells(candidates, done, first, found.simulated.len());
+        list.iter().map(row).collect::<Vec<_>>()
+    };
+    let mut headings = HEADINGS;
+    if !candidates.are_drawn() {
+        (headings[1], headings[2]) = ("", "");
+    }
     match found.best.first() {
         Some(best) => {
             let fit = budget.map_or(String::new(), |budget| format!(" within {budget} a rank"));
-            let _ = writeln!(text, "\nshortest steps{fit}:\n");
-            text += &table(&HEADINGS, RIGHT, &rows(&found.best));
+            let of_runs =
+                best.runs.as_ref().map_or(String::new(), |runs| format!(", mean of {} runs", runs.len()));
+            let _ = writeln!(text, "\nshortest steps{fit}{of_runs}:\n");
+            text += &table(&headings, &WORDS, &rows(&found.best));
+            if best.runs.is_some() {
+                text += "busy and peak are those of the step without scatter\n";
+            }
             let _ = writeln!(text, "\nwhy the first one:");
             for line in why(candidates, found, best) {
                 let _ = writeln!(text, "  * {}", folded(&line, COLUMNS - 4).join("\n    "));
@@ -98,7 +116,7 @@ pub(crate) fn text(name_of_scenario: &str, candidates: &Candidates, found: &Foun
     }
     if !found.front.is_empty() {
         let _ = writeln!(text, "\ntime against memory, whether or not it fits:\n");
-        text += &table(&HEADINGS, RIGHT, &rows(&found.front[..found.front.len().min(MOST_ON_FRONT)]));
+        text += &table(&headings, &WORDS, &rows(&found.front[..found.front.len().min(MOST_ON_FRONT)]));
         if found.front.len() > MOST_ON_FRONT {
             let _ = writeln!(text, "  and {} more", found.front.len() - MOST_ON_FRONT);
         }
@@ -106,8 +124,8 @@ pub(crate) fn text(name_of_scenario: &str, candidates: &Candidates, found: &Foun
     text
 }
 
-/// One row: makespan, utilisation, peak, whether it fits, name.
-fn cells(candidates: &Candidates, done: &Evaluated) -> Vec<String> {
+/// One row: makespan, how sure it is and how far behind the first, utilisation, peak, whether it fits, name.
+fn cells(candidates: &Candidates, done: &Evaluated, first: Option<&Evaluated>, rivals: usize) -> Vec<String> {
     let working = done.summary.gradient_ready.as_nanos() - done.summary.setup.as_nanos();
     let busy: u128 = done.summary.ranks.iter().map(|rank| u128::from(rank.busy.as_nanos())).sum();
     let whole = (u128::from(working) * done.summary.ranks.len() as u128).max(1);
@@ -116,8 +134,22 @@ fn cells(candidates: &Candidates, done: &Evaluated) -> Vec<String> {
         (Some(_), true) => "fits",
         (Some(_), false) => "too large",
     };
+    let mut drawn = [const { String::new() }; 3];
+    if let Some(runs) = &done.runs {
+        let error = Estimate::of(runs).map_or(0.0, |estimate| estimate.standard_error);
+        drawn[0] = show_error(Objective::StepTime, error);
+        let behind = first.filter(|first| first.index != done.index).and_then(|first| behind(done, first));
+        if let Some(behind) = behind {
+            drawn[1] = with_error(Objective::StepTime, behind.mean, behind.standard_error);
+            drawn[2] = String::from(if behind.is_sure(rivals) { "" } else { "not told apart" });
+        }
+    }
+    let [error, behind, said] = drawn;
     vec![
         done.length().to_string(),
+        error,
+        behind,
+        said,
         format!("{:.1} %", 100.0 * busy as f64 / whole as f64),
         done.peak().to_string(),
         fits.to_owned(),
@@ -125,18 +157,19 @@ fn cells(candidates: &Candidates, done: &Evaluated) -> Vec<String> {
     ]
 }
 
+/// How much longer one setting is than another, run by run.
+fn behind(one: &Evaluated, other: &Evaluated) -> Option<Difference> {
+    Difference::of(one.runs.as_ref()?, other.runs.as_ref()?)
+}
+
 /// What makes the best the best, from the numbers.
 fn why(candidates: &Candidates, found: &Found, best: &Evaluated) -> Vec<String> {
     let mut lines = Vec::new();
-    let bound = Duration::from_nanos(best.bound);
-    let over = best.makespan() - best.bound;
-    lines.push(if over == 0 {
-        format!("no order of its operations is shorter: fill, busiest rank and drain take {bound} already")
-    } else {
-        let over = Duration::from_nanos(over);
-        format!("no order of its operations is shorter than {bound} (fill, busiest rank, drain); it takes {over} more")
-    });
+    if best.runs.is_none() {
+        lines.push(against_bound(best));
+    }
     lines.extend(against_next(candidates, found, best));
+
     let faster: Vec<&Evaluated> =
         found.simulated.iter().filter(|done| !done.fits && done.makespan() < best.makespan()).collect();
     if let Some(fastest) = faster.iter().min_by_key(|done| done.key()) {
@@ -153,6 +186,21 @@ fn why(candidates: &Candidates, found: &Found, best: &Evaluated) -> Vec<String> 
     lines
 }
 
+/// How near it is to what no order can beat.
+fn against_bound(best: &Evaluated) -> String {
+    let bound = Duration::from_nanos(best.bound);
+    let over = best.makespan() - best.bound;
+    if over == 0 {
+        return format!(
+            "no order of its operations is shorter: fill, busiest rank and drain take {bound} already"
+        );
+    }
+    let over = Duration::from_nanos(over);
+    format!(
+        "no order of its operations is shorter than {bound} (fill, busiest rank, drain); it takes {over} more"
+    )
+}
+
 /// What the runner-up loses, and to what.
 fn against_next(candidates: &Candidates, found: &Found, best: &Evaluated) -> Option<String> {
     let next = found.best.get(1)?;
@@ -164,6 +212,17 @@ fn against_next(candidates: &Candidates, found: &Found, best: &Evaluated) -> Opt
         });
     }
     let longer = Duration::from_nanos(next.makespan() - best.makespan());
+    if let Some(behind) = behind(next, best) {
+        // Where the time of drawn runs went is not known.
+        let (scatter, usual) = (next.summary.makespan, best.summary.makespan);
+        let without = if scatter >= usual {
+            format!("{} longer", scatter.since(usual))
+        } else {
+            format!("{} shorter", usual.since(scatter))
+        };
+        let amount = with_error(Objective::StepTime, behind.mean, behind.standard_error);
+        return Some(format!("{next_name} is {amount} longer on average; without scatter it is {without}"));
+    }
     // The three add up to the makespan.
     let busiest =
         |done: &Evaluated| done.summary.ranks.iter().map(|rank| rank.busy.as_nanos()).max().unwrap_or(0);
@@ -227,14 +286,18 @@ fn nothing(candidates: &Candidates, found: &Found, budget: Option<Bytes>) -> Str
 pub(crate) fn json(name_of_scenario: &str, candidates: &Candidates, found: &Found, effort: Effort) -> String {
     let one = |done: &Evaluated| -> Value {
         let setting = &candidates.settings[done.index];
-        json!({
+        let mut value = json!({
             "name": name(candidates, done),
             "set": setting.sets(),
             "makespan_ns": done.makespan(),
             "bound_ns": done.bound,
             "peak_bytes": done.peak().get(),
             "fits": done.fits,
-        })
+        });
+        if let Some(runs) = &done.runs {
+            value["jitter"] = drawn(done, runs, found);
+        }
+        value
     };
     let all = |list: &[Evaluated]| list.iter().map(one).collect::<Vec<_>>();
     let illegal: Vec<Value> = found
@@ -254,4 +317,19 @@ pub(crate) fn json(name_of_scenario: &str, candidates: &Candidates, found: &Foun
         "illegal": illegal,
     });
     format!("{document:#}\n")
+}
+
+/// The runs of a step whose lengths are drawn, and how far behind the best that fits their mean is.
+fn drawn(done: &Evaluated, runs: &[f64], found: &Found) -> Value {
+    let estimate = Estimate::of(runs);
+    let behind = found.best.first().and_then(|first| behind(done, first));
+    json!({
+        "runs": runs.len(),
+        "mean_ns": estimate.as_ref().map(|estimate| estimate.mean),
+        "standard_error_ns": estimate.as_ref().map(|estimate| estimate.standard_error),
+        "without_scatter_ns": done.summary.makespan.as_nanos(),
+        "behind_ns": behind.map(|behind| behind.mean),
+        "behind_standard_error_ns": behind.map(|behind| behind.standard_error),
+        "told_apart": behind.map(|behind| behind.is_sure(found.simulated.len())),
+    })
 }

@@ -60,6 +60,7 @@ pub(super) fn run(
     check(wanted.iter().map(|(_, target)| target))?;
     let scenario = first_legal(evaluator, space)?;
     let subject = Subject::new(&scenario, written.objective, typed.runs.or(written.runs))?;
+    super::check_runs(space.settings, subject.runs)?;
     let shown = 1 + usize::from(typed.runners_up);
     let stdout_is_taken = wanted.iter().any(|(_, target)| *target == Target::Stdout);
     let progress = Progress::new(0, space.settings, typed.quiet);

@@ -117,6 +117,52 @@ fn leaving_out_by_bounds_never_changes_what_is_shown() {
 }
 
 #[test]
+fn drawn_steps_are_ranked_by_the_mean_of_all_runs() {
+    let (mut problems, mut simulated) = (0, 0);
+    for seed in 2_000..2_060 {
+        let jitter = "[jitter]\nruns = 5\nseed = 3\nforward = { distribution = \"lognormal\", variation = 0.6 }\n\
+                      gradient = { distribution = \"exponential\" }\n";
+        let text = problem(seed) + jitter;
+        let evaluator = Evaluator::of_text(&text);
+        let Some(candidates) = candidates(&evaluator) else { continue };
+        let found = find(&evaluator, &candidates, 3, Effort::Pruned);
+        assert_eq!(found.left_out, 0, "bounds prove nothing here:\n{text}");
+        // One run at a time, in whatever company none.
+        let mean = |done: &Evaluated| {
+            let setting = &candidates.settings[done.index];
+            let step =
+                evaluator.read(setting.overrides().collect()).expect("it was legal").step.expect("it is one");
+            let jitter = step.jitter.as_ref().expect("it has one");
+            let replicas = pipestep_step::Replicas::new(&step.inputs, jitter).expect("its lists are right");
+            let run = |run| match step.plan().expect("it was legal") {
+                pipestep_schedule::Plan::Fixed(orders) => {
+                    replicas.of_orders(&orders, run..run + 1).expect("it runs")[0]
+                }
+                pipestep_schedule::Plan::Online(policy) => replicas.of_policy(policy, run).expect("it runs"),
+            };
+            ((0..5).map(|number| run(number).as_nanos() as f64).sum::<f64>() / 5.0).round() as u64
+        };
+        let mut fitting: Vec<(u64, u64, usize)> = Vec::new();
+        for done in &found.simulated {
+            assert_eq!(done.makespan(), mean(done), "seed {seed}:\n{text}");
+            if done.fits {
+                fitting.push((mean(done), done.peak().get(), done.index));
+            }
+        }
+        fitting.sort_unstable();
+        fitting.truncate(3);
+        assert_eq!(
+            found.best.iter().map(Evaluated::key).collect::<Vec<_>>(),
+            fitting,
+            "seed {seed}:\n{text}"
+        );
+        problems += 1;
+        simulated += found.simulated.len();
+    }
+    assert!(problems >= 40 && simulated > 300, "{problems} problems, {simulated} settings");
+}
+
+#[test]
 fn no_step_beats_its_bounds() {
     for seed in 1_000..1_100 {
         let text = problem(seed);
@@ -143,7 +189,7 @@ fn no_step_beats_its_bounds() {
             };
             let of_orders =
                 orders.and_then(|orders| super::super::bounds::peaks_of(&bounded.step.inputs, &orders));
-            let Ok(Some(done)) = Evaluator::simulate(bounded, |_| false) else { continue };
+            let Ok(Some(done)) = evaluator.simulate(bounded, |_| false) else { continue };
             assert!(makespan <= done.makespan(), "{name}: {makespan} > {}\n{text}", done.makespan());
             check(&peaks, &done, "any order");
             check(of_orders.as_deref().unwrap_or(&peaks), &done, "its order");

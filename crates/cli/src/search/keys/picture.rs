@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use pipestep_job::ReferenceUnit;
 use pipestep_report::{AxisSpec, Line, LineChart, Measure, Picture, line_chart};
 
-use super::figures::{measure, show, words};
 use super::find::FoundKeys;
 use super::space::{KeySpace, name};
 use super::words::About;
+use crate::search::figures::{measure, show, words};
 use crate::sweep::axis;
 
 /// Lines at most: those of the best settings.

@@ -1,11 +1,11 @@
 //! Why the best setting of a search over keys is the best: what its neighbours, the next best and the scenario as it
 //! is written lose, and to what.
 
-use super::figures::{show, show_difference};
 use super::find::FoundKeys;
 use super::measure::Measured;
 use super::space::name;
 use super::words::About;
+use crate::search::figures::{show, show_difference};
 
 use pipestep_engine::Duration;
 use pipestep_scenario::Objective;

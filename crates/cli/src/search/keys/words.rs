@@ -4,12 +4,14 @@ use std::fmt::Write as _;
 
 use pipestep_job::{Reference, ReferenceUnit};
 
-use super::figures::{column, show, show_amount, show_difference, show_error, superlative, with_error};
 use super::find::FoundKeys;
 use super::measure::Measured;
 use super::space::{KeySpace, name};
 use super::why::why;
 use crate::output::folded;
+use crate::search::figures::{
+    column, show, show_amount, show_difference, show_error, superlative, with_error,
+};
 use crate::search::table::{COLUMNS, table};
 
 /// What is needed for the words besides what was found.
@@ -105,7 +107,7 @@ fn rows(about: &About, found: &FoundKeys, best: usize) -> String {
     };
     let rows: Vec<Vec<String>> = listed(about, found).into_iter().filter_map(row).collect();
     let certain = if has_runs { "std. error" } else { "" };
-    table(&[column(found.subject.objective), certain, "behind the first", "", "setting"], 3, &rows)
+    table(&[column(found.subject.objective), certain, "behind the first", "", "setting"], &[3, 4], &rows)
 }
 
 /// How many settings could be the best after all.
