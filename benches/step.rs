@@ -366,6 +366,28 @@ fn print_ratios() {
     }
 }
 
+/// Prints how long the largest step takes if its stages are equal, so that nearly all of it is skipped: order built,
+/// times alone, the best of many.
+fn print_equal_stages() {
+    let size = SIZES[3];
+    let jittered = Case::new(size);
+    let (shape, mut costs) = (jittered.inputs.shape().clone(), jittered.inputs.costs().clone());
+    let first = costs.stages[0];
+    costs.stages.fill(first);
+    let inputs = Inputs::new(shape, costs).expect("small costs");
+    let step = FifoStep::new(&inputs).expect("directional links, first come first served");
+    let mut pass = Dataflow::new();
+    let whole = pass.run(step, &build_orders(&inputs), &mut NoRecord, &mut NoRecord).expect("the orders run");
+    let mut best = u64::MAX;
+    for _ in 0..50 {
+        let begin = cpu_nanos();
+        let times = pass.times(step, &build_orders(&inputs)).expect("the orders run");
+        best = best.min(cpu_nanos() - begin);
+        assert_eq!(times, whole, "what is skipped changes nothing");
+    }
+    println!("{}, equal stages: {} us", jittered.name, best / 1_000);
+}
+
 fn criterion_benches(criterion: &mut Criterion) {
     for size in SIZES {
         let case = Case::new(size);
@@ -383,6 +405,7 @@ fn criterion_benches(criterion: &mut Criterion) {
 fn main() {
     if std::env::args().any(|argument| argument == "--ratios") {
         print_ratios();
+        print_equal_stages();
     } else {
         let mut criterion = Criterion::default().configure_from_args();
         criterion_benches(&mut criterion);
