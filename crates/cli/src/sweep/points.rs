@@ -33,7 +33,9 @@ type Read = Result<Arc<str>, (io::ErrorKind, String)>;
 impl Points {
     /// The points of `space` in the scenario at `path`, after `set`.
     pub(crate) fn new(text: String, path: &Path, set: &[String], space: Space) -> Self {
-        let (name, set) = (path.display().to_string(), set.iter().map(Override::set).collect());
+        // A point knows its values; to read all those of a long `[sweep]` again takes longer than a short step.
+        let set = set.iter().map(String::as_str).chain(["sweep={}"]).map(Override::set).collect();
+        let name = path.display().to_string();
         Self { text, name, set, space, files: Mutex::new(BTreeMap::new()) }
     }
 
