@@ -1,20 +1,23 @@
 //! One scenario's rounds of RL, simulated: as given, and with each stage faster or slower to see which limits.
 
-use std::thread;
-
 use anyhow::{Context, Result};
 use pipestep_engine::Duration;
 use pipestep_report::RlView;
 use pipestep_rl::{
-    Fraction, RlError, RlInputs, Sensitivity, Span, Stage, sensitivity, simulate_recorded, turning_point,
+    Fraction, RlError, RlInputs, Sensitivity, Span, Stage, rate_at_double, simulate, simulate_recorded,
+    turning_point,
 };
 use pipestep_scenario::Scenario;
+use rayon::prelude::*;
 
 use crate::simulated::Keep;
 
-/// Rounds of more responses than this in all are simulated too slowly to look for the speed at which each other
-/// stage would limit, which takes some dozens of simulations a stage.
+/// The speed at which each other stage would limit takes some dozens of simulations a stage to find; they take no
+/// more rounds than have about so many responses.
 const SEARCHED: u64 = 20_000;
+/// But they take at least two rounds, and warm up for no longer than this.
+const FEWEST: u32 = 2;
+const WARM_ENOUGH: u32 = 4;
 
 /// Simulated rounds.
 pub(crate) struct SimulatedRl {
@@ -22,6 +25,8 @@ pub(crate) struct SimulatedRl {
     inputs: RlInputs,
     sensitivity: Sensitivity,
     limits_below: Vec<Option<Fraction>>,
+    /// Rounds that were looked at to find them, if fewer than all.
+    limits_rounds: Option<u32>,
     spans: Vec<Span>,
 }
 
@@ -35,13 +40,11 @@ impl SimulatedRl {
         let rl = rl.with_context(|| format!("`{}` describes no rounds: it has no `[rl]`", scenario.name))?;
         let refused = |error: RlError| scenario.refused_rl(&error);
         let inputs = rl.inputs(step).map_err(refused)?;
-        let sensitivity = sensitivity(&inputs).map_err(refused)?;
-        let limits_below = limits_below(&inputs).map_err(refused)?;
-        let spans = match keep {
-            Keep::Summary => Vec::new(),
-            Keep::Everything => simulate_recorded(&inputs).map_err(refused)?.1,
-        };
-        Ok(Self { name: scenario.name.clone(), inputs, sensitivity, limits_below, spans })
+        let (sensitivity, spans) = sensitivity(&inputs, keep).map_err(refused)?;
+        let short = shortened(&inputs);
+        let limits_below = limits_below(&short).map_err(refused)?;
+        let limits_rounds = (short.rounds < inputs.rounds).then_some(short.rounds);
+        Ok(Self { name: scenario.name.clone(), inputs, sensitivity, limits_below, limits_rounds, spans })
     }
 
     /// The rounds as a report sees them.
@@ -51,6 +54,7 @@ impl SimulatedRl {
             inputs: &self.inputs,
             sensitivity: &self.sensitivity,
             limits_below: &self.limits_below,
+            limits_rounds: self.limits_rounds,
             spans: &self.spans,
         }
     }
@@ -61,16 +65,33 @@ impl SimulatedRl {
     }
 }
 
-/// For each stage the speed below which it would limit the rounds, a thread each; nothing for large rounds.
-fn limits_below(inputs: &RlInputs) -> Result<Vec<Option<Fraction>>, RlError> {
-    let updates = u64::from(inputs.rounds) + u64::from(inputs.warmup);
-    if u64::from(inputs.launch) * updates > SEARCHED {
-        return Ok(Vec::new());
+/// The rounds as given, and each stage at double speed beside it, on all cores.
+fn sensitivity(inputs: &RlInputs, keep: Keep) -> Result<(Sensitivity, Vec<Span>), RlError> {
+    let as_given = || match keep {
+        Keep::Summary => Ok((simulate(inputs)?, Vec::new())),
+        Keep::Everything => simulate_recorded(inputs),
+    };
+    let stages = Stage::all(inputs);
+    let doubled = |stage: Stage| Ok::<_, RlError>((stage, rate_at_double(inputs, stage)?));
+    let (base, rates) =
+        rayon::join(as_given, || stages.into_par_iter().map(doubled).collect::<Result<Vec<_>, _>>());
+    let (base, spans) = base?;
+    Ok((Sensitivity::of(inputs, base, rates?), spans))
+}
+
+/// The same with as few rounds as the search for turning points can do with.
+fn shortened(inputs: &RlInputs) -> RlInputs {
+    let mut short = inputs.clone();
+    let affordable = u32::try_from(SEARCHED / u64::from(inputs.launch.max(1))).unwrap_or(u32::MAX);
+    if affordable < inputs.rounds.saturating_add(inputs.warmup) {
+        short.warmup = inputs.warmup.min(WARM_ENOUGH);
+        short.rounds =
+            affordable.saturating_sub(short.warmup).clamp(FEWEST.min(inputs.rounds), inputs.rounds);
     }
-    thread::scope(|scope| {
-        let stages = Stage::all(inputs).into_iter();
-        let started: Vec<_> = stages.map(|stage| scope.spawn(move || turning_point(inputs, stage))).collect();
-        let found = started.into_iter().map(|thread| thread.join().expect("a simulation never panics"));
-        found.collect()
-    })
+    short
+}
+
+/// For each stage the speed below which it would limit the rounds, on all cores.
+fn limits_below(inputs: &RlInputs) -> Result<Vec<Option<Fraction>>, RlError> {
+    Stage::all(inputs).into_par_iter().map(|stage| turning_point(inputs, stage)).collect()
 }

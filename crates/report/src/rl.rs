@@ -37,6 +37,8 @@ pub struct RlView<'a> {
     /// For each stage in the order of [`Sensitivity::gains`], the speed (1: as given) below which it would
     /// limit the rounds, where that was looked for and found; empty if it was not looked for.
     pub limits_below: &'a [Option<Fraction>],
+    /// How many rounds were looked at to find these speeds, if fewer than all.
+    pub limits_rounds: Option<u32>,
     /// Every bar of the picture; empty if nothing was recorded.
     pub spans: &'a [Span],
 }

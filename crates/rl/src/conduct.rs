@@ -238,7 +238,8 @@ impl<R: Recorder> Rounds<'_, R> {
         }
         for number in self.groups.unsettled() {
             let group = self.groups.get(number);
-            let running = group.places.iter().map(|&place| self.responses.at_rest(place));
+            let listed = self.responses.listed(group.first);
+            let running = listed.map(|place| self.responses.at_rest(place));
             let versions = running.filter(|response| response.launched != Time::MAX).map(|one| one.version);
             let oldest = versions.min().unwrap_or(u32::MAX).min(group.oldest);
             if self.version_too_old(oldest) {

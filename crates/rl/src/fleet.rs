@@ -4,11 +4,12 @@
 //! none. Launches go to the engine with the most free slots, the lowest number first.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BinaryHeap;
 
 use pipestep_engine::{Overflow, Time};
 
 use crate::decoder::{Decoder, Wake};
+use crate::emptiest::Emptiest;
 use crate::meter::Meter;
 use crate::response::{Response, Responses, Stage, Ticket};
 
@@ -48,8 +49,8 @@ pub(crate) struct Engine {
 pub(crate) struct Fleet {
     pub(crate) engines: Vec<Engine>,
     slots: u32,
-    /// Engines that take responses, by (slots taken, number).
-    open: BTreeSet<(u32, u32)>,
+    /// Engines that take responses.
+    open: Emptiest,
     /// Engines to settle at the end of this instant.
     touched: Vec<u32>,
     /// Engines with at least one response.
@@ -78,7 +79,7 @@ impl Fleet {
         Self {
             engines: vec![engine; engines as usize],
             slots,
-            open: (0..engines).map(|engine| (0, engine)).collect(),
+            open: Emptiest::new(engines),
             touched: Vec::new(),
             busy: Meter::default(),
             slots_busy: Meter::default(),
@@ -88,12 +89,12 @@ impl Fleet {
 
     /// Whether some engine has a free slot for a new response.
     pub(crate) fn has_room(&self) -> bool {
-        !self.open.is_empty()
+        self.open.first().is_some()
     }
 
     /// Gives a slot of the emptiest engine to a waiting response; the caller has checked for room.
     pub(crate) fn seat(&mut self, now: Time, response: &mut Response) {
-        let Some(&(held, number)) = self.open.first() else {
+        let Some((number, held)) = self.open.first() else {
             return;
         };
         self.touch(number);
@@ -115,7 +116,7 @@ impl Fleet {
             self.busy.add(now, 1);
         }
         self.slots_busy.add(now, 1);
-        self.reindex(number, held);
+        self.reindex(number);
     }
 
     /// Frees the slot of a response (not of a waiting one).
@@ -131,7 +132,7 @@ impl Fleet {
             self.busy.sub(now, 1);
         }
         self.slots_busy.sub(now, 1);
-        self.reindex(response.engine, held);
+        self.reindex(response.engine);
     }
 
     /// Adds a reason to stand still (or to drain).
@@ -142,8 +143,7 @@ impl Fleet {
         if !halted && engine.halted() {
             engine.decoder.halt(now, responses);
         }
-        let held = engine.held;
-        self.reindex(number, held);
+        self.reindex(number);
     }
 
     /// Takes a reason away. If the engine goes on, returns the responses that have to be let in again.
@@ -153,8 +153,7 @@ impl Fleet {
         let halted = engine.halted();
         engine.holds &= !(hold as u8);
         let waiting = if halted && !engine.halted() { engine.decoder.resume(now) } else { Vec::new() };
-        let held = engine.held;
-        self.reindex(number, held);
+        self.reindex(number);
         waiting
     }
 
@@ -185,12 +184,10 @@ impl Fleet {
         Ok(())
     }
 
-    /// Puts the engine where its slots and holds say; `before` are the slots it had taken.
-    fn reindex(&mut self, number: u32, before: u32) {
+    /// Renews what is known of an engine's free slots.
+    fn reindex(&mut self, number: u32) {
         let engine = &self.engines[number as usize];
-        self.open.remove(&(before, number));
-        if engine.holds == 0 && engine.held < self.slots {
-            self.open.insert((engine.held, number));
-        }
+        let takes = engine.holds == 0 && engine.held < self.slots;
+        self.open.put(number, takes.then_some(engine.held));
     }
 }

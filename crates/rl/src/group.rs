@@ -7,7 +7,7 @@
 //! What a group does when a member ends, is scored or lost is in [`crate::conduct`], [`crate::train`] and
 //! [`crate::launch`].
 
-use crate::response::Sample;
+use crate::response::{NOBODY, Sample};
 
 /// What became of a group that will not be trained on, or has been handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +27,8 @@ pub(crate) enum Fate {
 /// One group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GroupState {
-    /// Places of its responses, rivals included.
-    pub(crate) places: Vec<u32>,
+    /// The first place in the list of its responses, rivals included.
+    pub(crate) first: u32,
     /// Members launched that have not ended.
     pub(crate) alive: u32,
     /// Members that have ended.
@@ -37,7 +37,7 @@ pub(crate) struct GroupState {
     pub(crate) taken: u32,
     /// Members that have ended and are neither scored nor gone.
     pub(crate) under_way: u32,
-    /// Members that are scored and wait for the others.
+    /// Members that are scored and wait for the others; not used where there are none.
     pub(crate) scored: Vec<Sample>,
     /// Oldest weights among the members that have ended.
     pub(crate) oldest: u32,
@@ -70,10 +70,10 @@ impl Groups {
             (self.places.len() - 1) as u32
         });
         let group = &mut self.places[number as usize];
-        // The vectors are empty, and keep their memory.
+        // The vector is empty, and keeps its memory.
         (group.alive, group.ended, group.taken, group.under_way) = (0, 0, 0, 0);
         (group.credited, group.carried, group.gone) = (false, false, None);
-        (group.oldest, group.live) = (u32::MAX, true);
+        (group.oldest, group.first, group.live) = (u32::MAX, NOBODY, true);
         number
     }
 
@@ -91,20 +91,9 @@ impl Groups {
     pub(crate) fn forget(&mut self, number: u32) {
         let group = &mut self.places[number as usize];
         if group.live && group.gone.is_some() && group.alive == 0 && group.under_way == 0 {
-            debug_assert!(
-                group.scored.is_empty() && group.places.is_empty(),
-                "a group leaves nothing behind"
-            );
+            debug_assert!(group.scored.is_empty() && group.first == NOBODY, "a group leaves nothing behind");
             group.live = false;
             self.free.push(number);
-        }
-    }
-
-    /// A response has left the group's list.
-    pub(crate) fn leave(&mut self, number: u32, place: u32) {
-        let places = &mut self.places[number as usize].places;
-        if let Some(index) = places.iter().position(|&other| other == place) {
-            places.remove(index);
         }
     }
 

@@ -137,9 +137,9 @@ impl<R: Recorder> Rounds<'_, R> {
     }
 
     fn remove_response(&mut self, place: u32) -> Response {
-        let response = self.responses.remove(place);
-        self.groups.leave(response.group, place);
-        response
+        let group = self.responses.at(place).group;
+        self.responses.delist(place, &mut self.groups.at(group).first);
+        self.responses.remove(place)
     }
 
     /// Ends a response for good without a sample; what it generated is wasted.

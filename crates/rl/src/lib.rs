@@ -73,6 +73,7 @@ mod costs;
 mod deadlock;
 mod decoder;
 mod distribution;
+mod emptiest;
 mod error;
 mod faults;
 mod fleet;
@@ -113,7 +114,7 @@ pub use memory::{ColocatedMemory, HeldIn, MemoryItem, MemoryMove, MemoryOutcome,
 pub use outcome::{Cost, Counts, JobOutcome, RlOutcome, Round, Split, StageUse, Tail};
 pub use record::{Row, Span, SpanKind, StintEnd};
 pub use routing::RoutingRecord;
-pub use sensitivity::{Gain, Sensitivity, Stage, sensitivity, sped_up, turning_point};
+pub use sensitivity::{Gain, Sensitivity, Stage, rate_at_double, sensitivity, sped_up, turning_point};
 pub use simulate::{simulate, simulate_recorded};
 pub use stages::{
     FanOut, Payload, Rollout, ScorerKind, ScoringPool, ScoringTime, SyncContent, SyncStyle, SyncTime,

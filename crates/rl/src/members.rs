@@ -8,7 +8,7 @@ use pipestep_engine::Time;
 use crate::group::Fate;
 use crate::inputs::GroupCut;
 use crate::record::{Recorder, StintEnd};
-use crate::response::{Sample, Stage, Ticket};
+use crate::response::{NOBODY, Sample, Stage, Ticket};
 use crate::world::Rounds;
 
 impl<R: Recorder> Rounds<'_, R> {
@@ -27,7 +27,7 @@ impl<R: Recorder> Rounds<'_, R> {
             let length = drawn.max(1);
             self.tally.counts.launched_tokens += u128::from(length);
             let ticket = self.responses.add(sample, group, length);
-            self.groups.at(group).places.push(ticket.place);
+            self.responses.enlist(ticket.place, &mut self.groups.at(group).first);
             if let Some(before) = before {
                 let next = self.responses.at(before.place).rival;
                 self.responses.at(ticket.place).rival = next;
@@ -40,13 +40,14 @@ impl<R: Recorder> Rounds<'_, R> {
 
     /// Ends all responses of a group for good; returns how many samples that were.
     pub(crate) fn abort_members(&mut self, now: Time, number: u32, end: StintEnd) -> u64 {
-        let mut places = std::mem::take(&mut self.groups.at(number).places);
-        for &place in &places {
-            self.take_out(now, place, end);
+        loop {
+            let first = self.groups.get(number).first;
+            if first == NOBODY {
+                break;
+            }
+            self.take_out(now, first, end);
         }
-        places.clear();
         let group = self.groups.at(number);
-        group.places = places;
         let alive = u64::from(std::mem::take(&mut group.alive));
         self.open -= alive;
         alive
@@ -61,7 +62,7 @@ impl<R: Recorder> Rounds<'_, R> {
         let mut cut = Vec::new();
         for number in self.groups.present() {
             cut.clear();
-            for &place in &self.groups.get(number).places {
+            for place in self.responses.listed(self.groups.get(number).first) {
                 let response = self.responses.at_rest(place);
                 let meant = only.is_none_or(|engine| engine == response.engine);
                 if meant && response.done > 0 && response.stage != Stage::Waiting {

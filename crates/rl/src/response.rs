@@ -12,6 +12,9 @@ pub(crate) struct Ticket {
     pub(crate) turn: u32,
 }
 
+/// The end of a list of responses.
+pub(crate) const NOBODY: u32 = u32::MAX;
+
 /// Where a response is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
@@ -58,6 +61,9 @@ pub(crate) struct Response {
     pub(crate) stage: Stage,
     /// Next in the ring of its rivals; itself when it has none.
     pub(crate) rival: u32,
+    /// Its neighbours in the list of its group's responses, or [`NOBODY`].
+    before: u32,
+    after: u32,
     turn: u32,
     live: bool,
 }
@@ -98,6 +104,8 @@ impl Responses {
             lane: 0,
             stage: Stage::Waiting,
             rival: 0,
+            before: NOBODY,
+            after: NOBODY,
             turn: 0,
             live: true,
         };
@@ -132,6 +140,33 @@ impl Responses {
         let response = &mut self.places[place as usize];
         response.turn += 1;
         Ticket { place, turn: response.turn }
+    }
+
+    /// Puts a response at the head of its group's list.
+    pub(crate) fn enlist(&mut self, place: u32, first: &mut u32) {
+        if let Some(other) = self.places.get_mut(*first as usize) {
+            other.before = place;
+        }
+        self.places[place as usize].after = *first;
+        *first = place;
+    }
+
+    /// Takes a response out of its group's list.
+    pub(crate) fn delist(&mut self, place: u32, first: &mut u32) {
+        let Response { before, after, .. } = self.places[place as usize];
+        match self.places.get_mut(before as usize) {
+            Some(other) => other.after = after,
+            None => *first = after,
+        }
+        if let Some(other) = self.places.get_mut(after as usize) {
+            other.before = before;
+        }
+    }
+
+    /// The places of a group's list.
+    pub(crate) fn listed(&self, first: u32) -> impl Iterator<Item = u32> + '_ {
+        let inside = move |place: u32| (place != NOBODY).then_some(place);
+        std::iter::successors(inside(first), move |&place| inside(self.places[place as usize].after))
     }
 
     /// Takes a response out of its ring of rivals and frees its place.
@@ -175,6 +210,23 @@ mod tests {
         let renewed = responses.renew(second.place);
         assert!(responses.get(second).is_none());
         assert!(responses.get(renewed).is_some());
+    }
+
+    #[test]
+    fn a_list_forgets_who_leaves_it() {
+        let mut responses = Responses::default();
+        let mut first = NOBODY;
+        let places: Vec<u32> = (0..3).map(|_| responses.add(0, 0, 1).place).collect();
+        for &place in &places {
+            responses.enlist(place, &mut first);
+        }
+        let listed = |responses: &Responses, first| responses.listed(first).collect::<Vec<_>>();
+        assert_eq!(listed(&responses, first), [places[2], places[1], places[0]]);
+        responses.delist(places[1], &mut first);
+        assert_eq!(listed(&responses, first), [places[2], places[0]]);
+        responses.delist(places[2], &mut first);
+        responses.delist(places[0], &mut first);
+        assert_eq!(listed(&responses, first), [0; 0]);
     }
 
     #[test]

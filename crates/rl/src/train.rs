@@ -134,9 +134,12 @@ impl<R: Recorder> Rounds<'_, R> {
         }
         let group = self.groups.at(number);
         group.under_way -= 1;
-        group.scored.push(sample);
-        if group.scored.len() < self.inputs.group.responses as usize {
-            return Ok(());
+        let is_single = self.inputs.group.responses == 1;
+        if !is_single {
+            group.scored.push(sample);
+            if group.scored.len() < self.inputs.group.responses as usize {
+                return Ok(());
+            }
         }
         self.groups.unscored -= 1;
         let fate = self.decide(number);
@@ -150,7 +153,11 @@ impl<R: Recorder> Rounds<'_, R> {
             self.launched -= responses;
             return if fate == Fate::Surplus { Ok(()) } else { self.throw_away(responses) };
         }
-        self.ready.extend(group.scored.drain(..));
+        if is_single {
+            self.ready.push_back(sample);
+        } else {
+            self.ready.extend(group.scored.drain(..));
+        }
         // What ends of it later is not needed.
         group.gone = Some(Fate::Surplus);
         self.groups.forget(number);

@@ -27,6 +27,9 @@ pub struct RlResult {
     pub split: SplitResult,
     /// Every stage in the order of a round.
     pub stages: Vec<StageResult>,
+    /// Rounds looked at to find `limits_below_speed`, if fewer than all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits_below_rounds: Option<u32>,
     /// Slots of the rollout engines.
     pub slots: StageResult,
     /// Samples trained on, each second.
@@ -259,6 +262,7 @@ impl RlResult {
             bottleneck: view.sensitivity.bottleneck.clone(),
             split: SplitResult::new(&outcome.split),
             stages: stages.collect(),
+            limits_below_rounds: view.limits_rounds,
             slots: StageResult::new(&outcome.slots),
             useful_samples_per_s: outcome.useful_samples_per_s,
             useful_tokens_per_s: outcome.useful_tokens_per_s,

@@ -75,6 +75,7 @@ impl RlSample {
             inputs: &self.inputs,
             sensitivity: &self.sensitivity,
             limits_below: &self.limits_below,
+            limits_rounds: None,
             spans: &self.spans,
         }
     }

@@ -154,6 +154,9 @@ fn bottleneck(view: &RlView) -> String {
         .collect();
     if !others.is_empty() {
         let _ = write!(text, "; instead of it would limit {}", others.join(", "));
+        if let Some(rounds) = view.limits_rounds {
+            let _ = write!(text, " (looked for in {rounds} {}s)", view.round_word());
+        }
     }
     text
 }
