@@ -2,7 +2,7 @@
 
 mod check;
 mod compare;
-mod explain;
+pub(crate) mod explain;
 mod reproduce;
 pub(crate) mod run;
 mod schedule;

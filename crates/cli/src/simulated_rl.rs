@@ -19,6 +19,13 @@ const SEARCHED: u64 = 20_000;
 const FEWEST: u32 = 2;
 const WARM_ENOUGH: u32 = 4;
 
+/// Whether the speed at which each other stage would limit is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limits {
+    Find,
+    Leave,
+}
+
 /// Simulated rounds.
 pub(crate) struct SimulatedRl {
     name: String,
@@ -35,14 +42,21 @@ impl SimulatedRl {
     ///
     /// # Errors
     /// Rounds that cannot go on, or that need a step that there is none of, at their place in the file.
-    pub(crate) fn new(scenario: &Scenario, step: Option<Duration>, keep: Keep) -> Result<Self> {
+    pub(crate) fn new(
+        scenario: &Scenario,
+        step: Option<Duration>,
+        (keep, limits): (Keep, Limits),
+    ) -> Result<Self> {
         let rl = scenario.rl.as_ref();
         let rl = rl.with_context(|| format!("`{}` describes no rounds: it has no `[rl]`", scenario.name))?;
         let refused = |error: RlError| scenario.refused_rl(&error);
         let inputs = rl.inputs(step).map_err(refused)?;
         let (sensitivity, spans) = sensitivity(&inputs, keep).map_err(refused)?;
         let short = shortened(&inputs);
-        let limits_below = limits_below(&short).map_err(refused)?;
+        let limits_below = match limits {
+            Limits::Find => limits_below(&short).map_err(refused)?,
+            Limits::Leave => Vec::new(),
+        };
         let limits_rounds = (short.rounds < inputs.rounds).then_some(short.rounds);
         Ok(Self { name: scenario.name.clone(), inputs, sensitivity, limits_below, limits_rounds, spans })
     }

@@ -111,7 +111,7 @@ fn token_times(rollout: &Rollout) -> Result<Vec<u64>, RlError> {
             if running > 0 && time == Duration::ZERO {
                 return Err(RlError::Refused {
                     reason: format!(
-                        "the time per token with {running} responses is below a nanosecond: a response \
+                        "the time per token of {running} running is below a nanosecond: a response \
                          would take no time"
                     ),
                 });

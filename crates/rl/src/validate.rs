@@ -4,6 +4,7 @@
 //! staleness bound that can never be met) is refused here with the reason; what only shows in the run (a
 //! scorer that stops for good) ends in [`RlError::Deadlock`] or [`RlError::NoProgress`].
 
+use crate::costs::Costs;
 use crate::faults::Faults;
 use crate::inputs::{Group, Keep, Mode, Placement, ScoringStart};
 use crate::stages::{ScoringTime, SyncStyle, SyncTime, TokenTime, UpdateTime};
@@ -38,7 +39,9 @@ pub(crate) fn validate(inputs: &RlInputs) -> Result<(), RlError> {
     placement(inputs)?;
     faults(inputs)?;
     prices(inputs)?;
-    sharing(inputs)
+    sharing(inputs)?;
+    // Times that are too short, or too long to add up.
+    Costs::new(inputs).map(|_| ())
 }
 
 fn refuse(reason: impl Into<String>) -> Result<(), RlError> {
@@ -325,14 +328,20 @@ fn sharing(inputs: &RlInputs) -> Result<(), RlError> {
             ));
         }
         if (job.rollout.engines, job.rollout.slots) != (inputs.rollout.engines, inputs.rollout.slots) {
-            return refuse(format!("{name} has other engines than those it is to share"));
+            return refuse(format!("{name}, which shares engines and trainer, has other engines"));
         }
     }
     for job in &sharing.jobs {
         if job.inputs.sharing.is_some() {
-            return refuse(format!("{} shares with further jobs; name them all in one place", job.name));
+            return refuse(format!(
+                "{}, which shares engines and trainer, shares with further jobs; name them all in one place",
+                job.name
+            ));
         }
-        validate(&job.inputs)?;
+        let refused = |error: RlError| RlError::Refused {
+            reason: format!("{}, which shares engines and trainer: {error}", job.name),
+        };
+        validate(&job.inputs).map_err(refused)?;
     }
     Ok(())
 }

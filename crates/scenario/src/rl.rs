@@ -15,12 +15,22 @@ pub struct RlScenario {
     pub(crate) step_tokens: Option<u64>,
     /// Where the rounds are described.
     pub(crate) span: Span,
+    /// Where it is said what breaks, if anything does.
+    pub(crate) faults: Option<Span>,
 }
 
 impl RlScenario {
     /// Whether the length of a step has to be known.
     pub fn needs_step(&self) -> bool {
         self.step_tokens.is_some()
+    }
+
+    /// Where to point for an error that shows only in the run: at what breaks, if that is why nothing goes on.
+    pub(crate) fn place_of(&self, error: &RlError) -> Span {
+        match error {
+            RlError::Deadlock { .. } | RlError::NoProgress { .. } => self.faults.unwrap_or(self.span),
+            _ => self.span,
+        }
     }
 
     /// The inputs of the rounds with a step of the simulated length (of no use where the file gives times).

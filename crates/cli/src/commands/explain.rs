@@ -59,6 +59,34 @@ pub(crate) fn run(typed: &args::Explain) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
+/// What `--json` writes about a scenario when nothing else is asked for.
+///
+/// # Errors
+/// A scenario that cannot be read or run.
+pub(crate) fn result(scenario: args::Scenario) -> Result<serde_json::Value> {
+    let typed = args::Explain {
+        scenario,
+        run: None,
+        rank: None,
+        faster: 10,
+        against: None,
+        out: None,
+        json: None,
+        quiet: true,
+    };
+    let scenario = load::scenario(&typed.scenario, &[])?;
+    let explained = Explained::new(&typed, &scenario)?;
+    Ok(serde_json::to_value(file(&explained.explanation()))?)
+}
+
+/// The explanation as JSON has it.
+fn file(all: &Explanation) -> ResultFile {
+    let mut file = ResultFile::new(&all.view.labels.name);
+    file.step = Some(StepResult::new(&all.view));
+    file.explain = Some(ExplainResult::new(all));
+    file
+}
+
 /// Everything that was asked for, with its target.
 fn wanted(typed: &args::Explain) -> Vec<(Artefact, Target)> {
     let in_directory = typed.out.iter().flat_map(|directory| {
@@ -72,10 +100,7 @@ fn wanted(typed: &args::Explain) -> Vec<(Artefact, Target)> {
 fn write(all: &Explanation, artefact: Artefact, to: &mut dyn Write) -> Result<()> {
     match artefact {
         Artefact::Json => {
-            let mut file = ResultFile::new(&all.view.labels.name);
-            file.step = Some(StepResult::new(&all.view));
-            file.explain = Some(ExplainResult::new(all));
-            to.write_all(file.to_json().as_bytes())?;
+            to.write_all(file(all).to_json().as_bytes())?;
         }
         Artefact::Png => to.write_all(&picture(all).to_png()?)?,
         Artefact::Svg => to.write_all(picture(all).to_svg()?.as_bytes())?,

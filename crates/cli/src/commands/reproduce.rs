@@ -23,7 +23,7 @@ pub(crate) fn run(typed: &args::Reproduce) -> Result<Ending> {
     let target = typed.json.as_deref().map(Target::from_argument);
     output::check(target.iter())?;
     let claims = read(&load::text(&typed.claims)?, &typed.claims)?;
-    let mut results = Results::new(typed.claims.parent().unwrap_or(Path::new(".")));
+    let results = Results::of(&claims, typed.claims.parent().unwrap_or(Path::new(".")));
     let mut checked = Vec::with_capacity(claims.len());
     for claim in claims {
         let value = results.value(&claim)?;
@@ -85,6 +85,7 @@ fn shown(value: f64, unit: Unit) -> String {
         Unit::Bytes => format!("{sign}{whole} B"),
         Unit::Share => format!("{:.2} %", value * 100.0),
         Unit::Percent => format!("{value:+.2} %"),
+        Unit::Times => format!("{value:.3} x"),
     }
 }
 

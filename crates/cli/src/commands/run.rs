@@ -11,7 +11,7 @@ use pipestep_scenario::{Jitter, Scenario};
 use crate::output::Target;
 use crate::simulated::{Keep, Simulated, step_of};
 use crate::simulated_job::SimulatedJob;
-use crate::simulated_rl::SimulatedRl;
+use crate::simulated_rl::{Limits, SimulatedRl};
 use crate::simulated_runs::step_runs;
 use crate::smaller::smaller_micro_batch;
 use crate::{Ending, args, load, output};
@@ -24,7 +24,8 @@ pub(crate) fn run(typed: &args::Run) -> Result<Ending> {
     let wanted = wanted(typed, |part| has(&scenario, part, typed.runs));
     output::check(wanted.iter().map(|(_, target)| target))?;
 
-    let mut simulated = Everything::new(&scenario, keep(&wanted, &scenario)?, typed.runs)?;
+    let (keep_step, keep_rl) = keep(&wanted, &scenario)?;
+    let mut simulated = Everything::new(&scenario, keep_step, (keep_rl, Limits::Find), typed.runs)?;
     if let Some(step) = &simulated.step {
         simulated.smaller = smaller_micro_batch(&typed.scenario, &scenario, step);
     }
@@ -39,8 +40,8 @@ pub(crate) fn run(typed: &args::Run) -> Result<Ending> {
 
 /// The result of a scenario as JSON. Beside the result's own keys, the start and end of each operation of a step
 /// stand under `/events/KIND/STAGE/MICRO_BATCH/start_ns` and `end_ns`.
-pub(crate) fn result_with_events(scenario: &Scenario) -> Result<serde_json::Value> {
-    let simulated = Everything::new(scenario, (Keep::Everything, Keep::Summary), None)?;
+pub(crate) fn result_with_events(scenario: &Scenario, limits: Limits) -> Result<serde_json::Value> {
+    let simulated = Everything::new(scenario, Keep::Everything, (Keep::Summary, limits), None)?;
     let mut result = serde_json::to_value(Report::new(&scenario.name, &simulated).result())?;
     if let Some(step) = &simulated.step {
         let mut events = serde_json::Value::Null;
@@ -70,7 +71,12 @@ struct Everything {
 
 impl Everything {
     /// The step first, since a job or an update behind it takes its length.
-    fn new(scenario: &Scenario, (keep_step, keep_rl): (Keep, Keep), runs: Option<u32>) -> Result<Self> {
+    fn new(
+        scenario: &Scenario,
+        keep_step: Keep,
+        asked_rl: (Keep, Limits),
+        runs: Option<u32>,
+    ) -> Result<Self> {
         let step = scenario.step.as_ref().map(|_| Simulated::new(scenario, keep_step)).transpose()?;
         let step_runs = match &step {
             None if runs.is_some() && scenario.job.is_none() => bail!("`--runs` is for a step or a job"),
@@ -79,7 +85,7 @@ impl Everything {
         };
         let length = step.as_ref().map(|step| step.view().summary.makespan.since(Time::ZERO));
         let job = scenario.job.as_ref().map(|_| SimulatedJob::new(scenario, length, runs)).transpose()?;
-        let rl = scenario.rl.as_ref().map(|_| SimulatedRl::new(scenario, length, keep_rl)).transpose()?;
+        let rl = scenario.rl.as_ref().map(|_| SimulatedRl::new(scenario, length, asked_rl)).transpose()?;
         Ok(Self { step, step_runs, smaller: None, job, rl })
     }
 

@@ -20,7 +20,9 @@ pub(crate) struct Claim {
     pub(crate) value: String,
     /// A second value, which is subtracted.
     pub(crate) minus: Option<String>,
-    /// Another run; the value is then the change against it in percent.
+    /// What the value is divided by; 1 if nothing is said.
+    pub(crate) divided_by: f64,
+    /// Another run; the value is then the change against it in percent, or the multiple of it.
     pub(crate) against: Option<Against>,
     /// What the value must be.
     pub(crate) expected: Expected,
@@ -64,6 +66,8 @@ pub(crate) enum Unit {
     Share,
     /// Percent.
     Percent,
+    /// A multiple of what it is compared with.
+    Times,
 }
 
 impl Expected {
@@ -90,9 +94,21 @@ pub(crate) fn read(text: &str, path: &Path) -> Result<Vec<Claim>> {
         .collect()
 }
 
-const KEYS: [&str; 13] = [
-    "says", "in", "scenario", "set", "value", "minus", "against", "is", "within", "at_least", "at_most",
-    "unit", "note",
+const KEYS: [&str; 14] = [
+    "says",
+    "in",
+    "scenario",
+    "set",
+    "value",
+    "minus",
+    "divided_by",
+    "against",
+    "is",
+    "within",
+    "at_least",
+    "at_most",
+    "unit",
+    "note",
 ];
 
 fn claim(entry: &Value) -> Result<Claim> {
@@ -124,6 +140,7 @@ fn claim(entry: &Value) -> Result<Claim> {
         set: texts(&entry["set"])?,
         value: text("value")?,
         minus: entry["minus"].as_str().map(str::to_owned),
+        divided_by: divisor(&entry["divided_by"])?,
         against,
         expected,
         unit: unit(&entry["unit"])?,
@@ -139,6 +156,14 @@ fn texts(value: &Value) -> Result<Vec<String>> {
     list.iter().map(|one| one.as_str().map(str::to_owned).context("`set` must be a list of texts")).collect()
 }
 
+fn divisor(value: &Value) -> Result<f64> {
+    match value.as_f64() {
+        None if value.is_null() => Ok(1.0),
+        Some(number) if number != 0.0 => Ok(number),
+        _ => bail!("`divided_by` must be a number and not 0, found `{value}`"),
+    }
+}
+
 fn unit(value: &Value) -> Result<Unit> {
     Ok(match value.as_str() {
         None if value.is_null() => Unit::None,
@@ -146,7 +171,8 @@ fn unit(value: &Value) -> Result<Unit> {
         Some("B") => Unit::Bytes,
         Some("share") => Unit::Share,
         Some("%") => Unit::Percent,
-        _ => bail!("`unit` must be one of ns, B, share and %, found `{value}`"),
+        Some("times") => Unit::Times,
+        _ => bail!("`unit` must be one of ns, B, share, % and times, found `{value}`"),
     })
 }
 
@@ -173,6 +199,10 @@ mod tests {
             (r#"{"says": "a"}"#, "one of the numbers"),
             (r#"{"says": "a", "is": 1, "at_least": 2}"#, "one of the numbers"),
             (r#"{"is": 1}"#, "`says` must be a text"),
+            (
+                r#"{"says": "a", "in": "a", "scenario": "s", "value": "/x", "is": 1, "divided_by": 0}"#,
+                "`divided_by` must be a number and not 0",
+            ),
             (r#"{"value_": 1}"#, "unknown key `value_`"),
             ("3", "expected an object"),
         ] {

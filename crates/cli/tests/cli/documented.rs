@@ -25,11 +25,16 @@ fn commands_do_what_the_documentation_says() {
     cases.run();
 }
 
-/// Copies the files of a directory.
+/// Copies a directory.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("there is room");
     for entry in fs::read_dir(from).expect("it is part of the repository") {
         let entry = entry.expect("readable");
-        fs::copy(entry.path(), to.join(entry.file_name())).expect("there is room");
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            copy(&from, &to);
+        } else {
+            fs::copy(from, to).expect("there is room");
+        }
     }
 }

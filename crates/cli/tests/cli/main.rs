@@ -7,6 +7,7 @@ mod outputs;
 mod pytorch;
 mod ray;
 mod reference;
+mod reproduce;
 mod scatter;
 mod scenarios;
 mod search;

@@ -102,7 +102,10 @@ fn what_does_not_go_in_phases_cannot_share() {
     };
     refused(&|inputs| inputs.mode = Mode::OneStepOff, "only in `sync`");
     refused(&|inputs| second(inputs).mode = Mode::OneStepOff, "job 2 is otherwise");
-    refused(&|inputs| second(inputs).rollout.slots = 1, "job 2 has other engines");
+    refused(
+        &|inputs| second(inputs).rollout.slots = 1,
+        "job 2, which shares engines and trainer, has other engines",
+    );
     refused(&|inputs| second(inputs).batch = 0, "`batch`");
     refused(&|inputs| inputs.sharing.as_mut().unwrap().jobs.clear(), "no other job");
     refused(&|inputs| second(inputs).sharing = inputs.clone().sharing, "name them all in one place");

@@ -108,7 +108,7 @@ pub(crate) fn lower_rl(
         sharing: None,
     };
     let base = RlInputs { sharing: sharing::sharing(rl, &base, &mut reading)?, ..base };
-    let scenario = RlScenario { base, step_tokens, span };
+    let scenario = RlScenario { base, step_tokens, span, faults: rl.faults.span() };
     check(&scenario, root, problems)?;
     Ok(Some(scenario))
 }
@@ -130,6 +130,8 @@ fn place_of(error: &RlError, root: &Table) -> Option<Span> {
     // The refusals of `pipestep-rl` are sentences; what they are about shows in a word or two.
     let mentioned = [
         ("take turns on", "rl.sharing"),
+        ("shares engines", "rl.sharing"),
+        ("kept share", "rl.keep"),
         ("a round launches", "rl.launch"),
         ("a group launches", "rl.group.launch"),
         ("responses launched a round", "rl.group"),
