@@ -1,27 +1,17 @@
-//! What becomes of memory over time: dropped, kept whole, kept as changes, or kept as changes of the sum.
+//! What becomes of memory over time: dropped, kept whole, or kept as changes of the sum.
 
 use crate::{Bytes, Time};
 
-/// What a ledger does with its history: drop it ([`NoCurve`]), keep it whole (`Vec<Level<N>>`) or keep what
-/// changed ([`Changes`]).
+/// What a ledger does with its history: drop it ([`NoCurve`]) or keep it whole (`Vec<Level<N>>`).
 pub trait Curve<const N: usize> {
     /// The levels of all accounts from `level.at` on.
     fn level(&mut self, level: Level<N>);
-
-    /// Forgets everything and keeps the memory.
-    fn clear(&mut self) {}
-
-    /// The same, with the sum of all accounts and those that were touched at that instant, one bit each.
-    #[inline]
-    fn instant(&mut self, at: Time, levels: &[i64; N], _total: i64, _touched: u64) {
-        self.level(Level { at, accounts: levels.map(|level| Bytes::new(level.unsigned_abs())) });
-    }
 }
 
 /// What becomes of a curve of sums over all accounts: dropped ([`NoCurve`]) or kept ([`Totals`]).
 pub trait TotalCurve {
-    /// The sum changes several times, each told by the ns since the one before (or since the start) and by how many
-    /// bytes. Several changes at one instant count together.
+    /// The sum changes several times: for each change the ns since the one before (or since the start), and the bytes,
+    /// below 2^61 and negative where some are freed. Several changes at one instant count together.
     fn extend(&mut self, changes: impl Iterator<Item = (u64, i64)> + Clone);
 
     /// Forgets everything and keeps the memory.
@@ -41,14 +31,6 @@ pub struct Level<const N: usize> {
     pub accounts: [Bytes; N],
 }
 
-/// A memory curve that keeps what changed: 16 bytes for each account touched at an instant, a quarter of what
-/// whole levels take.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Changes<const N: usize> {
-    /// The instant, and `bytes << 6 | account`.
-    packed: Vec<(Time, u64)>,
-}
-
 /// A memory curve that keeps how the sum of all accounts changes: 8 bytes for most changes, since what is written for
 /// each limits how fast a large step can be recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,39 +39,6 @@ pub struct Totals {
     packed: Vec<u64>,
     /// Changes that do not fit: more than 4 s after the one before, or of more than 2 GB.
     wide: Vec<(u64, i64)>,
-}
-
-impl<const N: usize> Changes<N> {
-    /// What each account holds from each instant on at which one of them was touched.
-    pub fn levels(&self) -> impl Iterator<Item = Level<N>> + '_ {
-        let mut accounts = [Bytes::ZERO; N];
-        self.packed.chunk_by(|a, b| a.0 == b.0).map(move |instant| {
-            for &(_, packed) in instant {
-                accounts[(packed & 63) as usize] = Bytes::new(packed >> 6);
-            }
-            Level { at: instant[0].0, accounts }
-        })
-    }
-}
-
-impl<const N: usize> Curve<N> for Changes<N> {
-    fn clear(&mut self) {
-        self.packed.clear();
-    }
-
-    fn level(&mut self, level: Level<N>) {
-        let all = level.accounts.iter().enumerate();
-        self.packed.extend(all.map(|(account, bytes)| (level.at, bytes.get() << 6 | account as u64)));
-    }
-
-    #[inline]
-    fn instant(&mut self, at: Time, levels: &[i64; N], _total: i64, mut touched: u64) {
-        while touched != 0 {
-            let account = touched.trailing_zeros() as usize & 63;
-            touched &= touched - 1;
-            self.packed.push((at, levels[account].unsigned_abs() << 6 | account as u64));
-        }
-    }
 }
 
 impl Totals {
@@ -147,17 +96,10 @@ impl TotalCurve for NoCurve {
 
 impl<const N: usize> Curve<N> for NoCurve {
     fn level(&mut self, _level: Level<N>) {}
-
-    #[inline]
-    fn instant(&mut self, _at: Time, _levels: &[i64; N], _total: i64, _touched: u64) {}
 }
 
 /// Keeps every step at which some account changed.
 impl<const N: usize> Curve<N> for Vec<Level<N>> {
-    fn clear(&mut self) {
-        self.clear();
-    }
-
     fn level(&mut self, level: Level<N>) {
         if self.last().is_none_or(|last| last.accounts != level.accounts) {
             self.push(level);

@@ -54,8 +54,8 @@ mod timeline;
 mod world;
 
 pub use bytes::{Bytes, Rate};
-pub use curve::{Changes, Curve, Level, NoCurve, TotalCurve, Totals};
-pub use ledger::{Ledger, LedgerError, Peak};
+pub use curve::{Curve, Level, NoCurve, TotalCurve, Totals};
+pub use ledger::{LARGEST_LEVEL, Ledger, LedgerError, Peak};
 pub use owner_queue::OwnerQueue;
 pub use queue::{Class, EventId, EventQueue, HeapQueue, MovingQueue, Packed, PackedQueue};
 pub use random::Streams;

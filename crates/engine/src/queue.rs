@@ -42,41 +42,88 @@ pub trait EventQueue<E> {
     fn peek_time(&self) -> Option<Time>;
 }
 
-/// A queue for events that never move: a binary heap over a packed key.
+/// A binary heap whose least entry comes first.
 ///
-/// `schedule` and `next` are O(log n) without hashing; in the steady state nothing is allocated. The event that
-/// was handed out last keeps its place at the top of the heap until the next call, since most reactions schedule
-/// one event more: taking its place costs half of what removing one and adding another does.
+/// In the steady state nothing is allocated. The entry that was taken last keeps its place at the top until the next
+/// call, since most reactions to an event schedule one more: taking its place costs half of what removing one and
+/// adding another does.
 #[derive(Clone, Debug)]
-pub struct HeapQueue<E> {
-    heap: BinaryHeap<HeapEntry<E>>,
-    sequence: u64,
-    /// Whether the top of the heap has been handed out.
+struct LazyHeap<T> {
+    heap: BinaryHeap<Reverse<T>>,
+    /// Whether the top has been taken.
     top_is_gone: bool,
 }
 
-/// An event under its key, `time << 64 | class << 56 | sequence`, ordered so that the heap's greatest entry
-/// is the earliest event. Only the key takes part in comparisons: one integer, so one branch.
+impl<T: Copy + Ord> LazyHeap<T> {
+    const fn new() -> Self {
+        Self { heap: BinaryHeap::new(), top_is_gone: false }
+    }
+
+    fn clear(&mut self) {
+        self.heap.clear();
+        self.top_is_gone = false;
+    }
+
+    #[inline]
+    fn put(&mut self, entry: T) {
+        if !self.top_is_gone {
+            self.heap.push(Reverse(entry));
+        } else if let Some(mut top) = self.heap.peek_mut() {
+            *top = Reverse(entry);
+            self.top_is_gone = false;
+        }
+    }
+
+    #[inline]
+    fn take(&mut self) -> Option<T> {
+        if self.top_is_gone {
+            self.heap.pop();
+            self.top_is_gone = false;
+        }
+        let &Reverse(top) = self.heap.peek()?;
+        self.top_is_gone = true;
+        Some(top)
+    }
+
+    #[inline]
+    fn first(&self) -> Option<T> {
+        // Under a top that is gone, the next one is the better of its two children.
+        let skipped = usize::from(self.top_is_gone);
+        let left = self.heap.as_slice().get(skipped..).unwrap_or_default();
+        left.iter().take(1 + skipped).map(|&Reverse(entry)| entry).min()
+    }
+}
+
+/// A queue for events that never move: a binary heap over a packed key. `schedule` and `next` are O(log n) without
+/// hashing.
+#[derive(Clone, Debug)]
+pub struct HeapQueue<E> {
+    heap: LazyHeap<HeapEntry<E>>,
+    sequence: u64,
+}
+
+/// An event under its key, `time << 64 | class << 56 | sequence`. Only the key takes part in comparisons: one integer,
+/// so one branch.
 #[derive(Clone, Copy, Debug)]
 struct HeapEntry<E> {
     key: u128,
     event: E,
 }
 
-impl<E> HeapQueue<E> {
+impl<E: Copy> HeapQueue<E> {
     /// An empty queue.
     pub const fn new() -> Self {
-        Self { heap: BinaryHeap::new(), sequence: 0, top_is_gone: false }
+        Self { heap: LazyHeap::new(), sequence: 0 }
     }
 
     /// Forgets all pending events and keeps the memory for the next run.
     pub fn clear(&mut self) {
         self.heap.clear();
-        (self.sequence, self.top_is_gone) = (0, false);
+        self.sequence = 0;
     }
 }
 
-impl<E> Default for HeapQueue<E> {
+impl<E: Copy> Default for HeapQueue<E> {
     fn default() -> Self {
         Self::new()
     }
@@ -88,32 +135,17 @@ impl<E: Copy> EventQueue<E> for HeapQueue<E> {
         let key = u128::from(at.as_nanos()) << 64 | u128::from(class.0) << 56 | u128::from(self.sequence);
         self.sequence += 1;
         debug_assert!(self.sequence < 1 << 56, "more than 2^56 events in one run");
-        if !self.top_is_gone {
-            self.heap.push(HeapEntry { key, event });
-        } else if let Some(mut top) = self.heap.peek_mut() {
-            *top = HeapEntry { key, event };
-            self.top_is_gone = false;
-        }
+        self.heap.put(HeapEntry { key, event });
     }
 
     #[inline]
     fn next(&mut self) -> Option<(Time, E)> {
-        if self.top_is_gone {
-            self.heap.pop();
-        }
-        let top = self.heap.peek().copied();
-        self.top_is_gone = top.is_some();
-        top.map(|entry| (time_of(entry.key), entry.event))
+        self.heap.take().map(|entry| (time_of(entry.key), entry.event))
     }
 
     #[inline]
     fn peek_time(&self) -> Option<Time> {
-        if !self.top_is_gone {
-            return self.heap.peek().map(|entry| time_of(entry.key));
-        }
-        // The next one is the better of the top's two children.
-        let below = self.heap.as_slice().get(1..).unwrap_or_default();
-        below.iter().take(2).map(|entry| entry.key).min().map(time_of)
+        self.heap.first().map(|entry| time_of(entry.key))
     }
 }
 
@@ -137,7 +169,7 @@ impl<E> PartialOrd for HeapEntry<E> {
 
 impl<E> Ord for HeapEntry<E> {
     fn cmp(&self, other: &Self) -> Ordering {
-        other.key.cmp(&self.key)
+        self.key.cmp(&other.key)
     }
 }
 
@@ -168,24 +200,22 @@ impl Packed for u16 {
 /// Takes classes 0 to 3, and 2^30 events between two calls of [`PackedQueue::clear`].
 #[derive(Clone, Debug)]
 pub struct PackedQueue<E> {
-    /// `time << 64 | class << 62 | sequence << 32 | event`, so that the smallest is the first.
-    heap: BinaryHeap<Reverse<u128>>,
+    /// `time << 64 | class << 62 | sequence << 32 | event`.
+    heap: LazyHeap<u128>,
     sequence: u32,
-    /// Whether the top of the heap has been handed out; it is kept there as in [`HeapQueue`].
-    top_is_gone: bool,
     events: PhantomData<E>,
 }
 
 impl<E> PackedQueue<E> {
     /// An empty queue.
     pub const fn new() -> Self {
-        Self { heap: BinaryHeap::new(), sequence: 0, top_is_gone: false, events: PhantomData }
+        Self { heap: LazyHeap::new(), sequence: 0, events: PhantomData }
     }
 
     /// Forgets all pending events and keeps the memory for the next run.
     pub fn clear(&mut self) {
         self.heap.clear();
-        (self.sequence, self.top_is_gone) = (0, false);
+        self.sequence = 0;
     }
 }
 
@@ -201,35 +231,18 @@ impl<E: Packed> EventQueue<E> for PackedQueue<E> {
         debug_assert!(class.0 < 4, "classes of a packed queue are 0 to 3");
         debug_assert!(self.sequence < 1 << 30, "more than 2^30 events in one run");
         let place = u64::from(class.0) << 62 | u64::from(self.sequence) << 32 | u64::from(event.pack());
-        let key = Reverse(u128::from(at.as_nanos()) << 64 | u128::from(place));
         self.sequence += 1;
-        if !self.top_is_gone {
-            self.heap.push(key);
-        } else if let Some(mut top) = self.heap.peek_mut() {
-            *top = key;
-            self.top_is_gone = false;
-        }
+        self.heap.put(u128::from(at.as_nanos()) << 64 | u128::from(place));
     }
 
     #[inline]
     fn next(&mut self) -> Option<(Time, E)> {
-        if self.top_is_gone {
-            self.heap.pop();
-            self.top_is_gone = false;
-        }
-        let &Reverse(top) = self.heap.peek()?;
-        self.top_is_gone = true;
-        Some((time_of(top), E::unpack(top as u32)))
+        self.heap.take().map(|key| (time_of(key), E::unpack(key as u32)))
     }
 
     #[inline]
     fn peek_time(&self) -> Option<Time> {
-        if !self.top_is_gone {
-            return self.heap.peek().map(|&Reverse(key)| time_of(key));
-        }
-        // The next one is the better of the top's two children.
-        let below = self.heap.as_slice().get(1..).unwrap_or_default();
-        below.iter().take(2).map(|&Reverse(key)| key).min().map(time_of)
+        self.heap.first().map(time_of)
     }
 }
 
