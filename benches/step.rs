@@ -9,19 +9,26 @@
 
 #![expect(clippy::print_stdout, reason = "its table is what a bench is for")]
 
+mod case;
+#[path = "case/scatter.rs"]
+mod scatter;
+
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput};
-use pipestep::engine::{Bytes, Duration, NoCurve, NoRecord, Recorder, Timeline, Totals, Tracks};
-use pipestep::schedule::{Kind, Options, Orders, Plan, Shape, find};
+use pipestep::engine::{NoCurve, NoRecord, Recorder, Timeline, Totals, Tracks};
+use pipestep::schedule::{Kind, Orders};
 use pipestep::step::{
-    Costs, Dataflow, Drawn, Engine, FifoStep, Inputs, Jitter, Levels, LinkScatter, Message, MessageMode,
-    MessageSink, RankCost, Replicas, Scatter, SideBySide, StageCost, run_orders,
+    Dataflow, Drawn, Engine, FifoStep, Inputs, Jitter, Levels, MessageMode, MessageSink, Replicas,
+    SideBySide, run_orders,
 };
 use rustix::time::{ClockId, clock_gettime};
 
+use self::case::Size;
+use self::scatter::{LANES, jitter};
+
 /// The sizes of `docs/performance.md`: ranks, micro-batches, chunks.
-const SIZES: [(u64, u64, u64); 4] = [(8, 64, 1), (16, 1024, 1), (16, 256, 4), (64, 4096, 1)];
+const SIZES: [Size; 4] = [(8, 64, 1), (16, 1024, 1), (16, 256, 4), (64, 4096, 1)];
 
 /// One step with jittered costs, so that few events tie.
 struct Case {
@@ -35,22 +42,17 @@ struct Case {
     drawn: Drawn<LANES>,
 }
 
-/// Replicas that go through one pass side by side.
-const LANES: usize = 8;
-
 impl Case {
-    fn new((ranks, micro_batches, chunks): (u64, u64, u64)) -> Self {
-        let schedule = schedule_for(chunks);
-        let shape =
-            Shape::new(ranks, chunks, micro_batches, schedule.entry().placement).expect("a legal shape");
-        let inputs = Inputs::new(shape.clone(), costs(&shape, chunks)).expect("small costs");
-        let orders = build_orders(&inputs);
-        let events = orders.all().len() as u64 + 2 * shape.messages();
+    fn new(size: Size) -> Self {
+        let inputs = case::inputs(size);
+        let orders = case::build_orders(&inputs);
+        let events = orders.all().len() as u64 + 2 * inputs.shape().messages();
         let floor = Floor::new(&inputs, &orders);
         let makespan = floor.run(&mut FloorMemory::default());
-        let jitter = jitter(shape.ranks());
+        let jitter = jitter(inputs.shape().ranks());
         let drawn =
             Drawn::new(Replicas::new(&inputs, &jitter).expect("the lists fit"), 0).expect("small lengths");
+        let (ranks, micro_batches, chunks) = size;
         let name = format!("p{ranks} m{micro_batches} v{chunks}");
         Self { name, inputs, orders, events, floor, makespan, jitter, drawn }
     }
@@ -58,58 +60,6 @@ impl Case {
     fn replicas(&self) -> Replicas<'_> {
         Replicas::new(&self.inputs, &self.jitter).expect("the lists fit")
     }
-}
-
-/// Every operation and message scatters by 5 %.
-fn jitter(ranks: usize) -> Jitter {
-    let scatter = Scatter::Lognormal { mean: 1.0, variation: 0.05 };
-    let by_rank = || vec![scatter.clone(); ranks];
-    let link = || LinkScatter { boundaries: vec![scatter.clone(); ranks - 1], others: scatter.clone() };
-    Jitter {
-        forward: by_rank(),
-        backward: by_rank(),
-        input_gradient: by_rank(),
-        weight_gradient: by_rank(),
-        update: by_rank(),
-        activation: link(),
-        gradient: link(),
-        runs: LANES as u32,
-        seed: 1,
-    }
-}
-
-fn schedule_for(chunks: u64) -> &'static dyn pipestep::schedule::Schedule {
-    find(if chunks == 1 { "1f1b" } else { "interleaved" }).expect("it is in the registry")
-}
-
-fn build_orders(inputs: &Inputs) -> Orders {
-    let weights = inputs.costs().weights(inputs.shape(), None);
-    match schedule_for(inputs.shape().chunks() as u64).plan(inputs.shape(), &weights, &Options::default()) {
-        Ok(Plan::Fixed(orders)) => orders,
-        _ => unreachable!("both schedules are fixed and take these shapes"),
-    }
-}
-
-/// 10 and 20 ms over the chunks, messages of 1.2 and 1.3 ms, each with up to 0.1 ms of jitter; activations of
-/// 12 MB with buffers of 1 and 2 MB.
-fn costs(shape: &Shape, chunks: u64) -> Costs {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut jitter = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % 100_000
-    };
-    let mut time = |base: u64| Duration::from_nanos(base + jitter());
-    let stages = (0..shape.stages()).map(|_| StageCost {
-        forward: time(10_000_000 / chunks),
-        backward: time(20_000_000 / chunks),
-        input_gradient: time(10_000_000 / chunks),
-        layers: 1,
-        saved: Bytes::new(12_000_000 / chunks),
-        activation: Message { time: time(1_200_000), bytes: Bytes::new(1_000_000) },
-        gradient: Message { time: time(1_300_000), bytes: Bytes::new(2_000_000) },
-        ..StageCost::default()
-    });
-    Costs { stages: stages.collect(), ranks: vec![RankCost::default(); shape.ranks()], ..Costs::default() }
 }
 
 /// The floor: a topological order of operations over flat arrays.
@@ -232,19 +182,19 @@ fn variants() -> Vec<Variant> {
         ("dataflow, order known", Box::new(move |case| dataflow(&mut known, case, &case.orders))),
         (
             "A: order built, times",
-            Box::new(move |case| dataflow(&mut built, case, &build_orders(&case.inputs))),
+            Box::new(move |case| dataflow(&mut built, case, &case::build_orders(&case.inputs))),
         ),
         (
             "A: periods skipped, times",
             Box::new(move |case| {
-                let times = skipping.times(fifo(case), &build_orders(&case.inputs));
+                let times = skipping.times(fifo(case), &case::build_orders(&case.inputs));
                 times.expect("the orders run").makespan.as_nanos()
             }),
         ),
         (
             "A: order built, exact peaks",
             Box::new(move |case| {
-                let (orders, nothing) = (build_orders(&case.inputs), (&mut NoRecord, &mut NoRecord));
+                let (orders, nothing) = (case::build_orders(&case.inputs), (&mut NoRecord, &mut NoRecord));
                 let times = peaks.run_with_levels(fifo(case), &orders, nothing, &mut highest);
                 times.expect("the orders run").makespan.as_nanos()
             }),
@@ -377,11 +327,12 @@ fn print_equal_stages() {
     let inputs = Inputs::new(shape, costs).expect("small costs");
     let step = FifoStep::new(&inputs).expect("directional links, first come first served");
     let mut pass = Dataflow::new();
-    let whole = pass.run(step, &build_orders(&inputs), &mut NoRecord, &mut NoRecord).expect("the orders run");
+    let whole =
+        pass.run(step, &case::build_orders(&inputs), &mut NoRecord, &mut NoRecord).expect("the orders run");
     let mut best = u64::MAX;
     for _ in 0..50 {
         let begin = cpu_nanos();
-        let times = pass.times(step, &build_orders(&inputs)).expect("the orders run");
+        let times = pass.times(step, &case::build_orders(&inputs)).expect("the orders run");
         best = best.min(cpu_nanos() - begin);
         assert_eq!(times, whole, "what is skipped changes nothing");
     }

@@ -6,17 +6,18 @@
 #![expect(missing_docs, clippy::exit, reason = "in what gungraun's macros make")]
 
 mod case;
+#[path = "case/scatter.rs"]
+mod scatter;
 
 use std::hint::black_box;
 
 use gungraun::{Callgrind, EventKind, prelude::*};
 use pipestep::engine::{NoCurve, NoRecord, Time, Totals, Tracks};
 use pipestep::schedule::Orders;
-use pipestep::step::{
-    Dataflow, Engine, FifoStep, Inputs, Jitter, Levels, LinkScatter, MessageMode, Replicas, Scatter,
-};
+use pipestep::step::{Dataflow, Engine, FifoStep, Inputs, Levels, MessageMode, Replicas};
 
 use self::case::Size;
+use self::scatter::{LANES, jitter};
 
 /// 1,920 events.
 const ONE_F_ONE_B: Size = (8, 64, 1);
@@ -39,14 +40,14 @@ impl Way for ClockFree {
     }
 }
 
-/// Exact peaks, and nothing else kept.
+/// The clock-free pass: exact peaks, and nothing else kept.
 #[derive(Default)]
-struct Peaks(Engine, Levels<NoCurve>);
+struct Peaks(Dataflow, Levels<NoCurve>);
 
 impl Way for Peaks {
     fn run(&mut self, inputs: &Inputs, orders: &Orders) -> Time {
-        let (how, nothing) = (MessageMode::Folded, (&mut NoRecord, &mut NoRecord));
-        let times = self.0.run_with_levels(inputs, orders, how, nothing, &mut self.1);
+        let step = FifoStep::new(inputs).expect("directional links, first come first served");
+        let times = self.0.run_with_levels(step, orders, (&mut NoRecord, &mut NoRecord), &mut self.1);
         times.expect("the orders run").makespan
     }
 }
@@ -106,7 +107,7 @@ impl Way for MessageEvents {
     }
 }
 
-/// Eight runs side by side, every length 5 % longer or shorter (one standard deviation).
+/// Eight runs side by side, their lengths drawn each time.
 #[derive(Default)]
 struct EightReplicas;
 
@@ -114,24 +115,7 @@ impl Way for EightReplicas {
     fn run(&mut self, inputs: &Inputs, orders: &Orders) -> Time {
         let jitter = jitter(inputs.shape().ranks());
         let replicas = Replicas::new(inputs, &jitter).expect("lists of the right length");
-        replicas.of_orders(orders, 0..8).expect("the orders run")[0]
-    }
-}
-
-fn jitter(ranks: usize) -> Jitter {
-    let scatter = Scatter::Normal { mean: 1.0, deviation: 0.05 };
-    let by_rank = vec![scatter.clone(); ranks];
-    let link = LinkScatter { boundaries: vec![scatter.clone(); ranks - 1], others: scatter };
-    Jitter {
-        forward: by_rank.clone(),
-        backward: by_rank.clone(),
-        input_gradient: by_rank.clone(),
-        weight_gradient: by_rank.clone(),
-        update: by_rank,
-        activation: link.clone(),
-        gradient: link,
-        runs: 8,
-        seed: 1,
+        replicas.of_orders(orders, 0..LANES as u64).expect("the orders run")[0]
     }
 }
 

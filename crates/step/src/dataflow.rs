@@ -100,15 +100,13 @@ impl Dataflow {
     pub fn times(&mut self, step: FifoStep<'_>, orders: &Orders) -> Result<Times, StepError> {
         let inputs = step.inputs;
         self.rows.compile(inputs);
+        self.periods.reset(orders.all().len() / orders.ranks().max(1));
         if !inputs.costs().micro_batch_scale.is_empty() {
             return self.run_observed(step, orders, ());
         }
         let mut run = Run { inputs, rows: &self.rows, orders, lengths: Usual, observer: () };
-        self.periods.reset(orders.all().len() / orders.ranks().max(1));
-        match self.wave.run(&mut run, &mut self.periods) {
-            Err(_) if self.periods.skipped > 0 => self.run_observed(step, orders, ()),
-            ended => ended.map(|()| Times::new(inputs, self.wave.tallies(0))),
-        }
+        self.wave.run(&mut run, &mut self.periods)?;
+        Ok(Times::new(inputs, self.wave.tallies(0)))
     }
 
     /// How many operations the last call of [`Dataflow::times`] skipped.

@@ -97,10 +97,9 @@ impl<L: Lengths<1>, O: Observer<1>> FoldedWorld<'_, L, O> {
     /// An operation ends, and its result goes to whoever needs it.
     #[inline(always)]
     fn deliver(&mut self, now: Time, rank: Rank, at: Place) -> Delivery {
-        let Place { place, op } = at;
-        let row = self.rows.of(op);
-        let slot = row.output + op.micro_batch.0;
-        let [length] = self.lengths.message(place, op, row.message);
+        let row = self.rows.of(at.op);
+        let slot = row.output + at.op.micro_batch.0;
+        let [length] = self.lengths.message(at.op, row.message);
         // Place 0 is for what no serial link carries, and says nothing. Inputs::new keeps the sum of all times below
         // 2^63 ns, so nothing here can overflow.
         let link = &mut self.links[row.link.wrapping_add(1) as usize];
@@ -187,7 +186,7 @@ impl<L: Lengths<1>, O: Observer<1>> FoldedWorld<'_, L, O> {
     fn start<Q: EventQueue<u16>>(&mut self, now: Time, rank: Rank, row: &Row, ready: Time, queue: &mut Q) {
         let state = &mut self.ranks[rank.index()];
         let at = Place { place: state.place as usize, op: state.op };
-        let [length] = self.lengths.op(at.place, at.op, row.duration);
+        let [length] = self.lengths.op(at.op, row.duration);
         // Inputs::new keeps the sum of all times below 2^63 ns, so this cannot overflow.
         let start = ready.max(now).as_nanos();
         let end = start + length;

@@ -21,7 +21,7 @@ use rand_distr::{Distribution, Exp1, StandardNormal, StandardUniform};
 use self::draw::Draw;
 use crate::dataflow::wave::{Run, Wave};
 use crate::observe::EndsOnly;
-use crate::online::{Runner, count};
+use crate::online::{count_orders, count_policy};
 use crate::rows::Rows;
 use crate::times::Tally;
 use crate::{FifoStep, InputError, Inputs, StepError, UpdateAfter};
@@ -193,7 +193,7 @@ impl<'a> Replicas<'a> {
                 makespans.push(if let Some([one]) = narrow.run(self, &drawn, orders)? {
                     one
                 } else {
-                    let tallies = count(self.inputs, &drawn.0, Runner::Orders(orders))?;
+                    let tallies = count_orders(self.inputs, &drawn.0, orders)?;
                     self.makespan(tallies.into_iter(), &drawn, 0)
                 });
             }
@@ -208,7 +208,7 @@ impl<'a> Replicas<'a> {
     /// [`StepError`] if the policy stops early, or as for [`Replicas::of_orders`].
     pub fn of_policy(self, policy: Box<dyn Policy + '_>, run: u64) -> Result<Time, StepError> {
         let drawn = Drawn::new(self, run)?;
-        let tallies = count(self.inputs, &drawn.0, Runner::Policy(policy))?;
+        let tallies = count_policy(self.inputs, &drawn.0, policy)?;
         Ok(self.makespan(tallies.into_iter(), &drawn, 0))
     }
 

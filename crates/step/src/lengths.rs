@@ -7,11 +7,11 @@ use crate::Costs;
 /// Lengths of single operations and messages in `N` replicas of a step, given the usual length of their row. The
 /// loops are generic over it, so that a step whose micro-batches are alike pays nothing for the choice.
 pub(crate) trait Lengths<const N: usize> {
-    /// The length of operation `op`, which stands at `place` in the orders.
-    fn op(&self, place: usize, op: Op, usual: u64) -> [u64; N];
+    /// The length of operation `op`.
+    fn op(&self, op: Op, usual: u64) -> [u64; N];
 
     /// The length of the message that it sends.
-    fn message(&self, place: usize, op: Op, usual: u64) -> [u64; N];
+    fn message(&self, op: Op, usual: u64) -> [u64; N];
 
     /// The length of an overlapped pair; `usual` is that of [`Costs::pair_duration`].
     fn pair(&self, first: Op, second: Op, usual: u64) -> [u64; N];
@@ -27,12 +27,12 @@ pub(crate) struct Scaled<'a>(pub(crate) &'a Costs);
 
 impl<const N: usize> Lengths<N> for Usual {
     #[inline]
-    fn op(&self, _place: usize, _op: Op, usual: u64) -> [u64; N] {
+    fn op(&self, _op: Op, usual: u64) -> [u64; N] {
         [usual; N]
     }
 
     #[inline]
-    fn message(&self, _place: usize, _op: Op, usual: u64) -> [u64; N] {
+    fn message(&self, _op: Op, usual: u64) -> [u64; N] {
         [usual; N]
     }
 
@@ -42,11 +42,11 @@ impl<const N: usize> Lengths<N> for Usual {
 }
 
 impl<const N: usize> Lengths<N> for Scaled<'_> {
-    fn op(&self, _place: usize, op: Op, usual: u64) -> [u64; N] {
+    fn op(&self, op: Op, usual: u64) -> [u64; N] {
         [self.0.scaled(usual, op.micro_batch); N]
     }
 
-    fn message(&self, _place: usize, op: Op, usual: u64) -> [u64; N] {
+    fn message(&self, op: Op, usual: u64) -> [u64; N] {
         [self.0.scaled(usual, op.micro_batch); N]
     }
 

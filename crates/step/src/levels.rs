@@ -7,7 +7,7 @@
 
 #![expect(clippy::inline_always, reason = "see `observe`")]
 
-use pipestep_engine::{Bytes, LedgerError, Peak, Time, TotalCurve};
+use pipestep_engine::{Bytes, LARGEST_LEVEL, LedgerError, Peak, Time, TotalCurve};
 use pipestep_schedule::{Op, Orders, Rank};
 
 use crate::bytes::{StepBytes, held};
@@ -67,9 +67,6 @@ pub(crate) struct Keeping<'a, C> {
     by_clock: bool,
 }
 
-/// The most that a ledger can hold.
-const LARGEST: i64 = (1 << 57) - 1;
-
 impl<C: TotalCurve + Default> Levels<C> {
     /// No levels yet.
     pub fn new() -> Self {
@@ -79,11 +76,6 @@ impl<C: TotalCurve + Default> Levels<C> {
     /// A rank's curve in the last run.
     pub fn curve(&self, rank: Rank) -> &C {
         &self.ranks[rank.index()].curve
-    }
-
-    /// A rank's highest level in the last run.
-    pub fn highest(&self, rank: Rank) -> Bytes {
-        bytes(self.ranks[rank.index()].top.level)
     }
 
     /// A rank's peak in the last run, which was that of `inputs` and `orders`.
@@ -125,7 +117,7 @@ impl<C: TotalCurve + Default> Levels<C> {
     ) -> Result<Keeping<'a, C>, StepError> {
         self.bytes.compile(inputs, rows);
         let (largest, rank) = self.bytes.largest(inputs);
-        if largest > LARGEST {
+        if largest > LARGEST_LEVEL {
             let source = LedgerError::TooLarge { at: Time::ZERO };
             return Err(StepError::Ledger { rank, source });
         }
@@ -149,7 +141,7 @@ impl<C: TotalCurve + Default> Levels<C> {
     pub(crate) fn close(&mut self) -> Result<(), StepError> {
         for (rank, level) in (0..).map(Rank).zip(&mut self.ranks) {
             level.finish();
-            if level.top.level > LARGEST {
+            if level.top.level > LARGEST_LEVEL {
                 let source = LedgerError::TooLarge { at: Time::from_nanos(level.top.at) };
                 return Err(StepError::Ledger { rank, source });
             }
@@ -161,17 +153,13 @@ impl<C: TotalCurve + Default> Levels<C> {
 impl Senders {
     fn compile(&mut self, inputs: &Inputs, rows: &Rows) {
         let ranks = inputs.shape().ranks();
-        self.first.clear();
-        self.first.resize(ranks + 1, 0);
-        rows.pairs.iter().for_each(|(_, to)| self.first[to.index() + 1] += 1);
-        for rank in 0..ranks {
-            self.first[rank + 1] += self.first[rank];
-        }
-        self.all.clear();
-        self.all.extend(rows.pairs.iter().map(|&(from, _)| from));
         let mut by_receiver: Vec<_> = rows.pairs.iter().map(|&(from, to)| (to, from)).collect();
         by_receiver.sort_unstable();
-        self.all.iter_mut().zip(by_receiver).for_each(|(slot, (_, from))| *slot = from);
+        self.first.clear();
+        self.first
+            .extend((0..=ranks).map(|rank| by_receiver.partition_point(|(to, _)| to.index() < rank) as u32));
+        self.all.clear();
+        self.all.extend(by_receiver.into_iter().map(|(_, from)| from));
     }
 
     fn of(&self, rank: usize) -> &[Rank] {

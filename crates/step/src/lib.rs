@@ -7,12 +7,12 @@
 //! The rules of a step, numbered as in `docs/rules.md`:
 //!
 //! 1. Compute on a rank is serial; an operation starts when the rank is free, the one before it in its list has
-//!    ended, and its inputs are there (`world`, `dataflow`).
-//! 2. A message starts when its producer has ended and its link is free (`links`).
+//!    ended, and its inputs are there (`world`, `folded`, `dataflow`).
+//! 2. A message starts when its producer has ended and its link is free (`links`, `folded`, `dataflow`).
 //! 3. An update starts when every gradient of every rank is ready, or of its own rank (`times`).
-//! 4. What a rank holds from when to when (`memory`).
+//! 4. What a rank holds from when to when (`bytes`; `memory` by account, `levels` in all).
 //! 5. Idle time and bubble rates ([`Summary::bubble`]).
-//! 6. Overlapped pairs (`world`, `dataflow`, [`Costs::pair_duration`]).
+//! 6. Overlapped pairs (`world`, `folded`, `dataflow`, [`Costs::pair_duration`]).
 //! 7. Shares are rounded once, half to even ([`round_half_even`]).
 //!
 //! What a step that has run lost its time to: [`idle_intervals`] gives every idle nanosecond a cause,
@@ -58,7 +58,7 @@ pub use inputs::{Arbitration, InputError, Inputs, Links, UpdateAfter};
 pub use jitter::{Drawn, Jitter, LinkScatter, Replicas, Scatter, SideBySide};
 pub use levels::Levels;
 pub use log::{MessageLog, MessageSink, Sent};
-pub use memory::{memory, memory_reusing};
+pub use memory::memory;
 pub use online::run_policy;
 pub use outcome::{ACCOUNTS, Account, Bubble, MemoryCurve, Messages, RankOutcome, Record, Summary, Times};
 pub use simulate::{Outcome, Summaries, simulate, summary};

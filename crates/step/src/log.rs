@@ -35,11 +35,6 @@ impl MessageLog {
         Self::default()
     }
 
-    /// Forgets all messages and keeps the memory.
-    pub fn clear(&mut self) {
-        self.by_pair.iter_mut().for_each(Vec::clear);
-    }
-
     /// The messages of one pair, in the order of their starts.
     pub fn pair(&self, pair: u32) -> &[Sent] {
         self.by_pair.get(pair as usize).map_or(&[], Vec::as_slice)

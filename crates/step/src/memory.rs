@@ -22,31 +22,13 @@ pub fn memory<C: Curve<ACCOUNTS> + Default>(
     ops: &Timeline,
     messages: &MessageLog,
 ) -> Result<Vec<(Peak<ACCOUNTS>, C)>, StepError> {
-    memory_reusing(inputs, orders, ops, messages, &mut Vec::new())
-}
-
-/// The same as [`memory`], with curves that have served before and give their memory again.
-///
-/// # Errors
-/// As for [`memory`].
-pub fn memory_reusing<C: Curve<ACCOUNTS> + Default>(
-    inputs: &Inputs,
-    orders: &Orders,
-    ops: &Timeline,
-    messages: &MessageLog,
-    spare: &mut Vec<C>,
-) -> Result<Vec<(Peak<ACCOUNTS>, C)>, StepError> {
     let rows = Rows::new(inputs);
     let by_end = by_end(&rows, messages);
     let bytes = StepBytes::new(inputs, &rows);
     let weaver = Weaver { inputs, orders, ops, messages, by_end: &by_end, rows: &rows, bytes: &bytes };
     (0..inputs.shape().ranks() as u16)
         .map(Rank)
-        .map(|rank| {
-            let mut curve = spare.pop().unwrap_or_default();
-            curve.clear();
-            weaver.rank(rank, curve).map_err(|source| StepError::Ledger { rank, source })
-        })
+        .map(|rank| weaver.rank(rank, C::default()).map_err(|source| StepError::Ledger { rank, source }))
         .collect()
 }
 

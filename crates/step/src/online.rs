@@ -2,11 +2,11 @@
 //! lengths that are drawn.
 
 use pipestep_engine::{Recorder, Timeline};
-use pipestep_schedule::{InOrder, Orders, Policy, Rank};
+use pipestep_schedule::{InOrder, Op, Orders, Policy, Rank};
 
 use crate::lengths::{Lengths, Scaled};
 use crate::log::MessageLog;
-use crate::observe::Recording;
+use crate::observe::{Observer, Recording};
 use crate::rows::Rows;
 use crate::times::Tally;
 use crate::world::{History, WorldMemory};
@@ -32,19 +32,12 @@ pub(crate) fn record_policy<L: Lengths<1>>(
     lengths: L,
     policy: Box<dyn Policy + '_>,
 ) -> Result<(Times, Orders, Timeline, MessageLog), StepError> {
-    let (rows, shape) = (Rows::new(inputs), inputs.shape());
     let (first_places, places) = places_for_policy(inputs);
     let (mut ops, mut messages) = (Timeline::new(places), MessageLog::new());
     let observer = Recording { ops: &mut ops, messages: &mut messages };
-    let mut whole = WorldMemory::default();
-    let history = Some(History::new(shape));
-    let history = whole.run(inputs, &rows, &first_places, policy, lengths, history, observer)?;
-    let ran = history.expect("kept for online policies").ran;
-    if let Some(rank) = whole.unfinished() {
-        return Err(StepError::Stuck { rank, ran: ran[rank.index()].len() });
-    }
+    let (whole, ran) = run_policy_with(inputs, &first_places, lengths, policy, observer)?;
     let orders = Orders::from_lists(ran);
-    orders.validate(shape)?;
+    orders.validate(inputs.shape())?;
     let times = Times::new(inputs, whole.tallies());
     // The places that the orders came to take, for those that were kept free for the most that could run.
     let mut place_of = vec![0_usize; places];
@@ -63,7 +56,8 @@ pub(crate) fn record_policy<L: Lengths<1>>(
     Ok((times, orders, ops, messages))
 }
 
-/// Runs fixed orders with lengths of their own, and keeps when everything ran. Every message is an event.
+/// Runs fixed orders with lengths of their own, and keeps when everything ran. Every message is an event, so that
+/// operations of no length are no exception.
 ///
 /// # Errors
 /// As for [`crate::run_orders`].
@@ -73,55 +67,66 @@ pub(crate) fn record_orders<L: Lengths<1>>(
     orders: &Orders,
 ) -> Result<(Times, Timeline, MessageLog), StepError> {
     orders.validate(inputs.shape())?;
-    let (rows, mut whole) = (Rows::new(inputs), WorldMemory::default());
-    let first_places: Vec<usize> = ranks(inputs).map(|rank| orders.range(rank).start).collect();
     let (mut ops, mut messages) = (Timeline::new(orders.all().len()), MessageLog::new());
     let observer = Recording { ops: &mut ops, messages: &mut messages };
-    whole.run(inputs, &rows, &first_places, Box::new(InOrder::new(orders)), lengths, None, observer)?;
-    if !whole.is_done() {
-        return Err(StepError::stuck(inputs.shape(), orders));
-    }
+    let whole = run_orders_with(inputs, lengths, orders, observer)?;
     Ok((Times::new(inputs, whole.tallies()), ops, messages))
 }
 
-/// Who chooses the operations of a run that is only counted.
-pub(crate) enum Runner<'a> {
-    /// Fixed orders.
-    Orders(&'a Orders),
-    /// A policy, as it goes.
-    Policy(Box<dyn Policy + 'a>),
-}
-
-/// Runs a step whose lengths are its own, and keeps only what each rank counted. Every message is an event, so
-/// that operations of no length are no exception.
+/// The same, and keeps only what each rank counted.
 ///
 /// # Errors
-/// As for [`crate::run_orders`] and [`run_policy`].
-pub(crate) fn count<L: Lengths<1>>(
+/// As for [`crate::run_orders`].
+pub(crate) fn count_orders<L: Lengths<1>>(
     inputs: &Inputs,
     lengths: L,
-    runner: Runner<'_>,
+    orders: &Orders,
 ) -> Result<Vec<Tally>, StepError> {
-    let (rows, mut whole) = (Rows::new(inputs), WorldMemory::default());
-    match runner {
-        Runner::Orders(orders) => {
-            let first_places: Vec<usize> = ranks(inputs).map(|rank| orders.range(rank).start).collect();
-            let policy = Box::new(InOrder::new(orders));
-            whole.run(inputs, &rows, &first_places, policy, lengths, None, ())?;
-            if !whole.is_done() {
-                return Err(StepError::stuck(inputs.shape(), orders));
-            }
-        }
-        Runner::Policy(policy) => {
-            let (first_places, _) = places_for_policy(inputs);
-            let history = Some(History::new(inputs.shape()));
-            whole.run(inputs, &rows, &first_places, policy, lengths, history, ())?;
-            if let Some(rank) = whole.unfinished() {
-                return Err(StepError::Stuck { rank, ran: 0 });
-            }
-        }
-    }
+    Ok(run_orders_with(inputs, lengths, orders, ())?.tallies().collect())
+}
+
+/// The same where a policy chooses the operations as it goes.
+///
+/// # Errors
+/// As for [`run_policy`].
+pub(crate) fn count_policy<L: Lengths<1>>(
+    inputs: &Inputs,
+    lengths: L,
+    policy: Box<dyn Policy + '_>,
+) -> Result<Vec<Tally>, StepError> {
+    let (first_places, _) = places_for_policy(inputs);
+    let (whole, _) = run_policy_with(inputs, &first_places, lengths, policy, ())?;
     Ok(whole.tallies().collect())
+}
+
+fn run_orders_with<L: Lengths<1>, O: Observer<1>>(
+    inputs: &Inputs,
+    lengths: L,
+    orders: &Orders,
+    observer: O,
+) -> Result<WorldMemory, StepError> {
+    let (rows, mut whole) = (Rows::new(inputs), WorldMemory::default());
+    let first_places: Vec<usize> = ranks(inputs).map(|rank| orders.range(rank).start).collect();
+    whole.run(inputs, &rows, &first_places, Box::new(InOrder::new(orders)), lengths, None, observer)?;
+    if whole.is_done() { Ok(whole) } else { Err(StepError::stuck(inputs.shape(), orders)) }
+}
+
+/// Also returns what each rank ran.
+fn run_policy_with<L: Lengths<1>, O: Observer<1>>(
+    inputs: &Inputs,
+    first_places: &[usize],
+    lengths: L,
+    policy: Box<dyn Policy + '_>,
+    observer: O,
+) -> Result<(WorldMemory, Vec<Vec<Op>>), StepError> {
+    let (rows, mut whole) = (Rows::new(inputs), WorldMemory::default());
+    let history = Some(History::new(inputs.shape()));
+    let history = whole.run(inputs, &rows, first_places, policy, lengths, history, observer)?;
+    let ran = history.expect("kept for online policies").ran;
+    match whole.unfinished() {
+        Some(rank) => Err(StepError::Stuck { rank, ran: ran[rank.index()].len() }),
+        None => Ok((whole, ran)),
+    }
 }
 
 /// The first place of each rank, and how many there are, for the most that can run: F, I and W of each micro-batch

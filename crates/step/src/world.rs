@@ -165,7 +165,7 @@ impl<L: Lengths<1>, O: Observer<1>> StepWorld<'_, L, O> {
         let row = self.rows.of(op);
         let (slot, receiver) = (row.output + op.micro_batch.0, Rank(row.receiver as u16));
         if row.sends {
-            let [length] = self.lengths.message(place, op, row.message);
+            let [length] = self.lengths.message(op, row.message);
             let flight = Flight { at, slot, pair: row.pair, sender: rank, receiver };
             return self.links.send(now, row.link, length, flight);
         }
@@ -201,7 +201,7 @@ impl<L: Lengths<1>, O: Observer<1>> StepWorld<'_, L, O> {
                 return;
             }
         };
-        let [mut length] = self.lengths.op(place, op, row.duration);
+        let [mut length] = self.lengths.op(op, row.duration);
         if let Some(partner) = state.partner {
             match self::ready(self.slots, self.rows.of(partner), partner) {
                 Ok(also) => ready = ready.max(also),

@@ -172,7 +172,7 @@ impl<const N: usize> Wave<N> {
             let row = run.rows.of(op);
             let Some(ready) = tables.ready(row, op) else { continue };
             let start = latest(state.free, ready);
-            let end = state.run::<O>(start, run.lengths.op(place, op, row.duration));
+            let end = state.run::<O>(start, run.lengths.op(op, row.duration));
             state.place += 1;
             sweep.ran += 1;
             sweep.ended += usize::from(state.is_done());
@@ -252,7 +252,7 @@ impl<const N: usize> Tables<'_, N> {
         let mut arrival = end;
         if row.sends {
             let mut start = end;
-            let length = run.lengths.message(place, op, row.message);
+            let length = run.lengths.message(op, row.message);
             if row.link == NONE {
                 arrival = plus(start, length);
             } else {

@@ -113,12 +113,12 @@ impl<const N: usize> Draw<N> {
 
 impl<const N: usize> Lengths<N> for &Draw<N> {
     #[inline]
-    fn op(&self, _place: usize, op: Op, _usual: u64) -> [u64; N] {
+    fn op(&self, op: Op, _usual: u64) -> [u64; N] {
         self.lengths[number(op.kind)][self.place(op)][0]
     }
 
     #[inline]
-    fn message(&self, _place: usize, op: Op, _usual: u64) -> [u64; N] {
+    fn message(&self, op: Op, _usual: u64) -> [u64; N] {
         self.lengths[number(op.kind)][self.place(op)][1]
     }
 
