@@ -200,8 +200,10 @@ impl JobWorld<'_> {
                 queue.cancel(id);
             }
             self.request(now, queue)?;
-            // A request that is skipped leaves training going on without a step.
-            if self.activity != Activity::Training {
+            // A request that is skipped leaves training going on without a step; one that is dropped from the line
+            // has let training go on with its next step already.
+            let has_step = self.stepping.as_ref().is_some_and(|stepping| stepping.running.is_some());
+            if self.activity != Activity::Training || has_step {
                 return Ok(());
             }
         }

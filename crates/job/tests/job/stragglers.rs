@@ -2,7 +2,7 @@
 
 use pipestep_engine::{Duration, Time};
 use pipestep_job::{
-    Detail, Estimate, InputError, Jitter, JobError, JobInputs, JobOutcome, Mode, Ranks, Ratio, Recovery,
+    Backlog, Detail, Estimate, InputError, Jitter, JobError, JobInputs, JobOutcome, Mode, Ranks, Ratio, Recovery,
     Response, SlowDetection, SlowRanks, SlowWindow, Spread, simulate,
 };
 use proptest::prelude::*;
@@ -55,6 +55,23 @@ fn agrees(what: &str, job: &JobInputs, want: f64) {
         (mean - want).abs() <= 4.0 * standard_error,
         "{what}: {mean} ± {standard_error}, expected {want}"
     );
+}
+
+#[test]
+fn a_request_for_which_there_is_no_buffer_starts_no_second_step() {
+    // A write takes three intervals, and its snapshot cannot be replaced: two of three requests are dropped.
+    let mut job = job(ranks(8, STEP, 0.0, Jitter::None), 120);
+    job.stragglers.ranks.as_mut().unwrap().slow = Some(slow_from_the_start(1.5));
+    for backlog in [Backlog::Replace { buffers: 1 }, Backlog::Skip { buffers: 1 }] {
+        let mut checkpoint = queued(seconds(4.0 * STEP), seconds(1.0), seconds(14.0 * STEP));
+        checkpoint.mode = Mode::Async { staging: seconds(1.0), backlog, buffer: None };
+        job.checkpoint = Some(checkpoint);
+        let outcome = simulate(&job, 0, Detail::Full).unwrap();
+        adds_up(&outcome);
+        assert!(outcome.saves.unwrap().skipped > 0, "{backlog:?}");
+        assert_eq!(outcome.stragglers.unwrap().steps, 120, "{backlog:?}");
+        assert_eq!(outcome.lost.straggler_nanos, seconds(60.0 * STEP).as_nanos() as i64, "{backlog:?}");
+    }
 }
 
 #[test]
