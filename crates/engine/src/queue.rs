@@ -285,6 +285,12 @@ impl<E> MovingQueue<E> {
         self.pending.remove(&id).map(|(entry, _)| entry.event)
     }
 
+    /// What is pending, in no order: for worlds that look ahead. Of two events at one instant and of one class the
+    /// one with the lower name comes first, unless one of them has been moved.
+    pub fn pending(&self) -> impl Iterator<Item = (Time, EventId, &E)> {
+        self.pending.iter().map(|(entry, Reverse((at, _, _)))| (*at, entry.id, &entry.event))
+    }
+
     /// How many events are pending.
     pub fn len(&self) -> usize {
         self.pending.len()

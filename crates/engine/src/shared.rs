@@ -6,7 +6,7 @@
 //! the world's business: after every change it asks [`Shared::next_end`] and moves one event of a
 //! [`MovingQueue`](crate::MovingQueue) there.
 
-use crate::{Duration, Time};
+use crate::{Duration, Overflow, Time};
 
 /// Parts of a nanosecond of service: the least common multiple of 1..=16.
 const PARTS: u128 = 720_720;
@@ -60,6 +60,27 @@ impl<K: Copy + PartialEq> Shared<K> {
         let left = self.users.remove(place).left.div_ceil(PARTS);
         // It is no longer than the length it started with, which was 64 bits.
         Some(Duration::from_nanos(left as u64))
+    }
+
+    /// The uses under way in the order in which they started, each with the service that it still needed when the
+    /// last of them started or ended, in parts of a nanosecond: with the time since then the whole state.
+    pub fn left(&self) -> impl Iterator<Item = (K, u128)> {
+        self.users.iter().map(|user| (user.key, user.left))
+    }
+
+    /// Moves everything on by a length of time in which nobody is served: for worlds that pass over a stretch after
+    /// which the uses stand as they did before.
+    ///
+    /// # Errors
+    /// [`Overflow`] past the end of time.
+    pub fn pass_over(&mut self, length: Duration) -> Result<(), Overflow> {
+        self.now = self.now.after(length)?;
+        Ok(())
+    }
+
+    /// Since when the uses stand as [`Shared::left`] says.
+    pub const fn since(&self) -> Time {
+        self.now
     }
 
     /// How many uses are under way.
@@ -117,6 +138,18 @@ mod tests {
         assert_eq!(disk.next_end(), Some(at(30)));
         assert_eq!(disk.cancel(at(20), 'b'), Some(long(10)));
         assert_eq!((disk.cancel(at(20), 'b'), disk.next_end(), disk.users()), (None, None, 0));
+    }
+
+    #[test]
+    fn a_stretch_passed_over_serves_nobody() {
+        let mut disk = Shared::new();
+        disk.start(at(0), 'a', long(10));
+        disk.start(at(4), 'b', long(20));
+        let before: Vec<(char, u128)> = disk.left().collect();
+        disk.pass_over(long(100)).unwrap();
+        assert_eq!((disk.since(), disk.left().collect::<Vec<_>>()), (at(104), before));
+        assert_eq!(disk.next_end(), Some(at(116)));
+        assert!(disk.pass_over(long(u64::MAX)).is_err());
     }
 
     #[test]

@@ -73,6 +73,15 @@ impl Input {
         if self.prefetch < self.items_per_step {
             return Err(InputError::Prefetch { wanted: self.items_per_step, prefetch: self.prefetch });
         }
+        if self.readers == Some(0) {
+            return Err(InputError::Zero { what: "input.readers" });
+        }
+        if self.copy.is_some_and(|copy| copy.slots == 0) {
+            return Err(InputError::Zero { what: "input.copy.slots" });
+        }
+        if let Some(packing) = &self.packing {
+            packing.check()?;
+        }
         self.make.check("input.make", Zero::Allowed)
     }
 }

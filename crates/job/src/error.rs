@@ -136,7 +136,9 @@ pub enum InputError {
     )]
     NoDetection,
     /// A sample that fits into no pack.
-    #[error("a sample of {tokens} tokens does not fit into a pack of {pack}")]
+    #[error(
+        "a sample of {tokens} tokens does not fit into a pack of {pack}: give the pack more, or split samples"
+    )]
     SampleTooLong {
         /// The longest sample.
         tokens: u64,

@@ -1,18 +1,18 @@
-//! The input of a job of weeks: workers that make it, a buffer, and what a resume must replay.
+//! The input of a job: storage, readers and workers that make items, a buffer, the copy to the device, and what a
+//! resume must replay.
 //!
-//! An item is whatever the buffer counts: a batch, or a sequence. Between storage and step there are no packs
-//! here; see [`crate::supply()`] for those.
+//! An item is whatever the buffer counts: a batch, a sequence, or a pack of samples.
 
 use pipestep_engine::{Bytes, Duration, Rate, Time};
 
-use crate::Spread;
+use crate::{Packing, Spread};
 
 /// What feeds the steps of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input {
     /// A step without waiting.
     pub step: Duration,
-    /// Items that a step takes out of the buffer when it starts.
+    /// Items that a step takes when it starts.
     pub items_per_step: u32,
     /// Workers that make items, each one delivery at a time.
     pub workers: u32,
@@ -20,12 +20,28 @@ pub struct Input {
     pub make: Spread,
     /// Items in a delivery.
     pub delivery: u32,
-    /// A worker starts a delivery when fewer items than this are in the buffer and under way.
+    /// A delivery is begun when fewer items than this are on the host: being read or made, in the buffer, or being
+    /// copied to the device.
     pub prefetch: u32,
     /// What is read for a delivery; `None`: nothing.
     pub read: Option<InputRead>,
+    /// Readers that fetch deliveries for the workers, each one at a time; `None`: a worker reads its own.
+    pub readers: Option<u32>,
+    /// What items are packed from; `None`: they are as they are.
+    pub packing: Option<Packing>,
+    /// How items come to the device; `None`: a step takes them from the host.
+    pub copy: Option<DeviceCopy>,
     /// Times in which workers start nothing.
     pub stops: Vec<WorkerStop>,
+}
+
+/// The copy of the items of a step from the host to the device, one step's after another's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceCopy {
+    /// How long it takes.
+    pub time: Duration,
+    /// Steps whose items are on the device at once, each from the start of their copy to the end of the step.
+    pub slots: u32,
 }
 
 /// What is read for each delivery.
@@ -91,6 +107,19 @@ pub struct InputTotals {
     pub handed_out: u64,
     /// Items that failures made the job take again.
     pub replayed: u64,
+    /// What they were packed from; nothing without packing.
+    pub packed: PackTotals,
+}
+
+/// Totals of the packs handed out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PackTotals {
+    /// Samples begun.
+    pub samples: u64,
+    /// Their tokens in packs.
+    pub tokens: u64,
+    /// Token slots of the packs, used or not.
+    pub slots: u64,
 }
 
 /// What a failure makes the input replay, in items from the start of the data set.
@@ -102,4 +131,15 @@ pub struct Replay {
     pub trained: u64,
     /// Items in the checkpoint: the next in order after the resume.
     pub restored: u64,
+    /// Where packing goes on; `None` without packing.
+    pub packer: Option<PackPoint>,
+}
+
+/// How far packing has come: what a checkpoint has to hold of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PackPoint {
+    /// The sample that comes next, counted from the start of the job.
+    pub sample: u64,
+    /// Its tokens that are in a pack already: the rest is kept for the next one.
+    pub offset: u64,
 }

@@ -50,6 +50,7 @@ mod inputs;
 mod jitter;
 mod optimum;
 mod outcome;
+mod packing;
 mod progress;
 mod ratio;
 mod references;
@@ -59,29 +60,36 @@ mod storage;
 mod stragglers;
 mod supply;
 mod target;
+mod timeline;
 mod warning;
 mod world;
 
 pub use calendar::{CalendarStart, NotADate};
 pub use causes::{FAILURE_PRESETS, FailurePreset, LLAMA3};
 pub use error::{InputError, JobError};
-pub use input::{Input, InputCache, InputRead, InputTotals, ReadFrom, Replay, Storage, WorkerStop};
+pub use input::{
+    DeviceCopy, Input, InputCache, InputRead, InputTotals, PackPoint, PackTotals, ReadFrom, Replay, Storage,
+    WorkerStop,
+};
 pub use inputs::{
     Backlog, Cause, Checkpoint, FaultSource, Faults, JobInputs, Mode, NearTier, Recovery, Requests, Shrink,
     Spares, Trigger, WhenOut, Write,
 };
 pub use optimum::{SimulatedCost, best_interval};
 pub use outcome::{
-    Activity, CauseTotal, CheckpointRecord, CheckpointState, Detail, FailureOrigin, FailureRecord,
-    JobOutcome, Losses, Newest, Place, ReplicaTotals, Replicas, SaveTotals, Span, StragglerTotals,
+    Activity, BufferLevel, CauseTotal, CheckpointRecord, CheckpointState, Detail, FailureOrigin,
+    FailureRecord, JobOutcome, Losses, Newest, Place, ReplicaTotals, Replicas, SaveTotals, Span,
+    StragglerTotals,
 };
+pub use packing::{Packing, Rest, Sample, Samples, TokenLengths};
 pub use ratio::Ratio;
 pub use references::{Reference, ReferenceUnit};
 pub use replicas::{Estimate, PERCENTILES, RunsSummary};
 pub use spread::Spread;
 pub use storage::{STORAGE_PRESETS, StoragePreset, storage_preset};
 pub use stragglers::{Jitter, Ranks, Response, SlowDetection, SlowRanks, SlowWindow, Stragglers};
-pub use supply::{Sample, Supply, SupplyCheckpoints, SupplyOutcome, supply};
+pub use supply::{Supply, SupplyCheckpoints, SupplyOutcome, supply};
 pub use target::{TokenTarget, days};
+pub use timeline::Timeline;
 pub use warning::Warning;
-pub use world::simulate;
+pub use world::{simulate, simulate_every_step};

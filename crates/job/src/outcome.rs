@@ -2,8 +2,8 @@
 
 use pipestep_engine::{Bytes, Duration, Interval, Level, Time};
 
-use crate::Warning;
 use crate::input::{InputTotals, Replay};
+use crate::{Timeline, Warning};
 
 /// The outcome of one run of a job.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,12 +39,14 @@ pub struct JobOutcome {
     /// Every failure that counted; empty for [`Detail::Summary`].
     pub failures: Vec<FailureRecord>,
     /// What the job was doing when, without gaps; empty for [`Detail::Summary`].
-    pub timeline: Vec<Span>,
+    pub timeline: Timeline,
     /// Bytes in snapshot buffers over time; empty for [`Detail::Summary`].
     pub backlog_curve: Vec<Level<1>>,
     /// From when on which capture was the newest to go back to; empty for [`Detail::Summary`]. The age of
     /// the newest usable checkpoint at an instant is the time since that capture.
     pub newest_curve: Vec<Newest>,
+    /// How full the input buffer was, in stretches of equal length; empty for [`Detail::Summary`].
+    pub buffer_curve: Vec<BufferLevel>,
     /// From when on training went on with how many replicas, where that changed; empty for [`Detail::Summary`].
     pub replica_curve: Vec<Replicas>,
 }
@@ -158,6 +160,21 @@ pub struct Replicas {
     pub at: Time,
     /// How many.
     pub count: u32,
+}
+
+/// Items in the input buffer during a stretch of time, those being copied to the device included.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BufferLevel {
+    /// Its start.
+    pub from: Time,
+    /// Its end.
+    pub to: Time,
+    /// The fewest.
+    pub low: u64,
+    /// The most.
+    pub high: u64,
+    /// The mean over its time.
+    pub mean: f64,
 }
 
 /// How often a cause struck.

@@ -147,6 +147,28 @@ impl Progress {
         (self.speed, self.waste) = (speed, waste);
     }
 
+    /// What has been counted so far.
+    pub(crate) const fn counters(&self) -> Counters {
+        Counters {
+            position: self.position,
+            wasted: self.wasted,
+            absent: self.absent,
+            short: self.short,
+            training: self.training,
+        }
+    }
+
+    /// What was done since `then` is done so many times more, until `at`.
+    pub(crate) fn repeat(&mut self, then: &Counters, times: u64, at: Time) {
+        let wide = u128::from(times);
+        self.wasted += (self.wasted - then.wasted) * wide;
+        self.absent += (self.absent - then.absent) * wide;
+        self.short += (self.short - then.short) * times;
+        self.training += (self.training - then.training) * times;
+        self.snap(self.position + (self.position - then.position) * wide);
+        self.since = Some(at);
+    }
+
     /// Goes back (or on) to a state with this much work in it.
     pub(crate) fn restore(&mut self, position: u128) {
         self.position = position;
@@ -188,6 +210,22 @@ impl Progress {
             short: Duration::from_nanos(self.short),
             straggler_nanos: (i128::from(self.training) - i128::from(work)) as i64,
         }
+    }
+}
+
+/// What had been counted at some instant, for [`Progress::repeat`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counters {
+    position: u128,
+    wasted: u128,
+    absent: u128,
+    short: u64,
+    training: u64,
+}
+
+impl Counters {
+    pub(crate) const fn position(&self) -> u128 {
+        self.position
     }
 }
 

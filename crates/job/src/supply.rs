@@ -4,13 +4,14 @@
 //! pack stays empty. Each pack is read, prepared, copied to the device and consumed, each stage by a
 //! resource that does one thing at a time. Buffers push back: a read waits for a host slot, a copy for a
 //! device slot. Checkpoints interrupt the device, and their writes may hold the storage that reads need.
-//! For weeks of steps, see the `input` of [`crate::JobInputs`], which has no packs.
+//! Everything is known beforehand here and walked once; for weeks of steps, with failures, pauses and random
+//! lengths, see the `input` of [`crate::JobInputs`], which comes to the same where both apply.
 
 use pipestep_engine::{
     Bytes, Class, Duration, EventQueue, HeapQueue, Interval, Ledger, NoCurve, Rate, Serial, Time, World, run,
 };
 
-use crate::{InputError, JobError};
+use crate::{InputError, JobError, Sample};
 
 /// A stretch of input and what it goes through.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,17 +36,6 @@ pub struct Supply {
     pub consume: Duration,
     /// Checkpoints, if any.
     pub checkpoints: Option<SupplyCheckpoints>,
-}
-
-/// A sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
-    /// Its tokens.
-    pub tokens: u64,
-    /// Its size in storage.
-    pub stored: Bytes,
-    /// The CPU time to prepare it.
-    pub cpu: Duration,
 }
 
 /// Checkpoints taken between packs.

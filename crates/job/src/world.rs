@@ -4,12 +4,16 @@
 //! of [`class`] hold: a checkpoint becomes usable and its buffer free; the job ends if its work is done; a
 //! phase ends; a request is made and captured; a failure strikes; the run stops at its horizon.
 
+mod buffer;
 mod faults;
 mod feeding;
 mod lifetimes;
+mod packer;
 mod ranks;
 mod record;
+mod repeats;
 mod rollback;
+mod rounds;
 mod saver;
 mod saving;
 mod slow;
@@ -21,13 +25,14 @@ mod writer;
 use pipestep_engine::{Duration, EventId, EventQueue, Interval, MovingQueue, Streams, Time, World, run};
 
 use crate::inputs::JobInputs;
-use crate::outcome::{Activity, Detail, JobOutcome, Losses, Span};
+use crate::outcome::{Activity, Detail, JobOutcome, Losses};
 use crate::progress::{Progress, Units};
 use crate::stragglers::Stragglers;
-use crate::{InputError, JobError, Ratio, Warning};
+use crate::{InputError, JobError, Ratio, Timeline, Warning};
 use faults::{FaultState, Strike};
 use feeding::FeedState;
 use ranks::RankState;
+use repeats::Repeats;
 use saver::Saver;
 use slow::Windows;
 use stepping::Stepping;
@@ -75,10 +80,14 @@ pub(crate) enum Event {
     ClockRequest,
     /// Something that uses the shared storage has ended.
     StorageEnd,
+    /// A reader has read a delivery of input.
+    InputRead(u64),
     /// A worker has made some input.
-    Delivery(u64),
-    /// Workers that had stopped may go on.
-    WorkersGoOn,
+    Delivery,
+    /// The input of a step is on the device.
+    Copied,
+    /// Workers stop, or may go on.
+    WorkersChange,
     /// The next request in line may be served.
     ServeLine,
     /// Something breaks.
@@ -105,8 +114,13 @@ pub(crate) struct JobWorld<'a> {
     stepping: Option<Stepping<'a>>,
     storage: StorageState,
     feed: Option<FeedState<'a>>,
+    /// Whether what repeats is passed over.
+    skips: bool,
+    repeats: Repeats,
     lost: Losses,
-    timeline: Vec<Span>,
+    /// How many phases there have been.
+    phases: u64,
+    timeline: Timeline,
     events: u64,
     ended: Option<Time>,
 }
@@ -118,11 +132,24 @@ pub(crate) struct JobWorld<'a> {
 /// [`JobError`]: wrong inputs, or a job that can never end.
 pub fn simulate(inputs: &JobInputs, run_number: u64, detail: Detail) -> Result<JobOutcome, JobError> {
     inputs.check()?;
+    JobWorld::new(inputs, run_number, detail)?.run()
+}
+
+/// The same, following every step and every delivery of input, also where they repeat: slower by orders of magnitude
+/// for long jobs with input, and with the same outcome but for the roundings of [`JobOutcome::buffer_curve`]. A check
+/// of [`simulate`].
+///
+/// # Errors
+/// Those of [`simulate`].
+pub fn simulate_every_step(
+    inputs: &JobInputs,
+    run_number: u64,
+    detail: Detail,
+) -> Result<JobOutcome, JobError> {
+    inputs.check()?;
     let mut world = JobWorld::new(inputs, run_number, detail)?;
-    let mut queue = MovingQueue::new();
-    world.begin(&mut queue)?;
-    run(&mut world, &mut queue)?;
-    world.outcome()
+    world.skips = false;
+    world.run()
 }
 
 impl<'a> JobWorld<'a> {
@@ -146,12 +173,22 @@ impl<'a> JobWorld<'a> {
             windows: Windows::new(&inputs.stragglers.windows),
             stepping: RankState::new(inputs, streams, run_number).map(Stepping::new),
             storage: StorageState::new(inputs.storage),
-            feed: inputs.input.as_ref().map(|input| FeedState::new(input, streams, run_number)),
+            feed: inputs.input.as_ref().map(|input| FeedState::new(input, streams, run_number, detail)),
+            skips: true,
+            repeats: Repeats::default(),
             lost: Losses::default(),
-            timeline: Vec::new(),
+            phases: 0,
+            timeline: Timeline::default(),
             events: 0,
             ended: None,
         })
+    }
+
+    fn run(mut self) -> Result<JobOutcome, JobError> {
+        let mut queue = MovingQueue::new();
+        self.begin(&mut queue)?;
+        run(&mut self, &mut queue)?;
+        self.outcome()
     }
 
     fn begin(&mut self, queue: &mut Queue) -> Result<(), JobError> {
@@ -171,6 +208,7 @@ impl<'a> JobWorld<'a> {
     /// Ends the phase that the job is in, and enters another that lasts until something ends it.
     fn enter(&mut self, now: Time, activity: Activity, queue: &mut Queue) {
         self.close_phase(now);
+        self.phases += 1;
         if self.activity == Activity::Training {
             self.pause_step(now, queue);
         }
@@ -209,8 +247,7 @@ impl<'a> JobWorld<'a> {
             return Ok(());
         }
         self.enter(now, Activity::Training, queue);
-        self.run_step(now, queue);
-        self.plan_work(now, queue)
+        self.start_step(now, queue)
     }
 
     /// Whether the job is down or recovering: nobody asks for checkpoints or input.
@@ -267,11 +304,7 @@ impl<'a> JobWorld<'a> {
         if self.detail == Detail::Summary || length == Duration::ZERO {
             return;
         }
-        let interval = Interval { start: self.since, end: now };
-        match self.timeline.last_mut() {
-            Some(last) if last.activity == self.activity => last.interval.end = now,
-            _ => self.timeline.push(Span { activity: self.activity, interval }),
-        }
+        self.timeline.push(self.activity, Interval { start: self.since, end: now });
     }
 
     fn end_phase(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
@@ -350,6 +383,8 @@ impl<'a> JobWorld<'a> {
             || (None, Vec::new(), Vec::new(), Vec::new()),
             |saved| (Some(saved.totals), saved.records, saved.curve, saved.newest),
         );
+        let fed = self.feed.map(|feed| (feed.totals, feed.curve.finish(end)));
+        let (input, buffer_curve) = fed.map_or((None, Vec::new()), |(totals, curve)| (Some(totals), curve));
         Ok(JobOutcome {
             elapsed: end.since(Time::ZERO),
             useful: totals.useful,
@@ -362,13 +397,14 @@ impl<'a> JobWorld<'a> {
             causes,
             stragglers: self.stepping.map(|stepping| stepping.state.totals),
             replicas,
-            input: self.feed.map(|feed| feed.totals),
+            input,
             warnings,
             checkpoints,
             failures,
             timeline: self.timeline,
             backlog_curve,
             newest_curve,
+            buffer_curve,
             replica_curve,
         })
     }
@@ -400,6 +436,7 @@ impl World<Queue> for JobWorld<'_> {
 
     fn handle(&mut self, now: Time, event: Event, queue: &mut Queue) -> Result<(), JobError> {
         self.count_event(now)?;
+        self.note_event(event);
         self.progress.settle(now);
         match event {
             Event::SpeedChange => self.change_speed(now, queue),
@@ -415,8 +452,10 @@ impl World<Queue> for JobWorld<'_> {
             Event::Heal(id) => self.heal_rank(now, id, queue),
             Event::MachineBack => self.machine_back(now, queue),
             Event::StorageEnd => self.storage_end(now, queue),
-            Event::Delivery(delivery) => self.deliver(now, delivery, queue),
-            Event::WorkersGoOn => self.start_workers(now, queue),
+            Event::InputRead(number) => self.input_read(now, number, queue),
+            Event::Delivery => self.deliver(now, queue),
+            Event::Copied => self.copied(now, queue),
+            Event::WorkersChange => self.feed_on(now, queue),
             Event::WorkReached => self.reach_work(now, queue),
             Event::PhaseEnd => self.end_phase(now, queue),
             Event::ClockRequest => self.clock_request(now, queue),

@@ -42,6 +42,20 @@ impl Curve {
         curve
     }
 
+    /// A curve that was kept in stretches: from, to, lowest, highest, mean.
+    pub(crate) fn of_stretches(frame: &Frame, stretches: &[[f64; 5]], colour: Colour) -> Self {
+        let mut curve = Self { colour, band: Vec::new(), line: Vec::new() };
+        for &[from, to, low, high, mean] in stretches {
+            let ((left, upper), (right, lower)) = (frame.at(from, high), frame.at(to, low));
+            if lower - upper > 0.5 {
+                curve.band.push([left, upper, right, lower]);
+            }
+            let y = frame.at(from, mean).1;
+            curve.line.extend([(left, y), (right, y)]);
+        }
+        curve
+    }
+
     /// Whether there is too much of it for a line alone.
     pub(crate) fn is_band(&self) -> bool {
         !self.band.is_empty()

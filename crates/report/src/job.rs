@@ -17,7 +17,7 @@ mod timeline;
 pub use distribution::{job_completion, job_losses};
 pub use result::{
     BacklogResult, CauseResult, CheckResult, CheckpointResult, FailureResult, InputResult, JobResult,
-    LateStepsResult, Quantities, ReplayResult, ReplicasResult, SavesResult, TargetResult,
+    LateStepsResult, PackedResult, Quantities, ReplayResult, ReplicasResult, SavesResult, TargetResult,
 };
 pub use storage::job_storage;
 pub use text::job_text;

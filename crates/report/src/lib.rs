@@ -59,8 +59,8 @@ pub use heat_map::{Best, HeatMap, heat_map};
 pub use histogram::{Histogram, histogram};
 pub use job::{
     BacklogResult, CauseResult, CheckResult, CheckpointResult, FailureResult, InputResult, JobResult,
-    JobTarget, JobView, LateStepsResult, Quantities, ReplayResult, ReplicasResult, SavesResult, TargetResult,
-    job_completion, job_losses, job_storage, job_text, job_timeline,
+    JobTarget, JobView, LateStepsResult, PackedResult, Quantities, ReplayResult, ReplicasResult, SavesResult,
+    TargetResult, job_completion, job_losses, job_storage, job_text, job_timeline,
 };
 pub use line_chart::{Line, LineChart, Stroke, line_chart};
 pub use memory_curve::{MemoryPanel, memory_curves};

@@ -236,6 +236,7 @@ impl JobWorld<'_> {
         near_survives: bool,
         queue: &mut Queue,
     ) -> Result<(), JobError> {
+        self.repeats.forget();
         let rollback = self.roll_back(now, near_survives, queue)?;
         let point = rollback.point;
         let back = self.progress.position().saturating_sub(point.work);
@@ -243,7 +244,7 @@ impl JobWorld<'_> {
         self.drop_step(now);
         self.storage.cancel(now, Use::Restore, queue);
         self.forget_return(queue);
-        let replay = self.roll_back_input(now, point.items, queue);
+        let replay = self.roll_back_input(now, point.fed, queue);
         self.faults.place = rollback.place;
         if self.detail == Detail::Full {
             let since = point.capture.max(self.faults.latest_resume);

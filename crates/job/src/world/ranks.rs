@@ -335,6 +335,17 @@ impl<'a> RankState<'a> {
         noticed
     }
 
+    /// Writes down what the lengths of the steps to come, and when a rank is noticed, depend on, as long as nothing
+    /// is drawn.
+    pub(super) fn write_state(&self, state: &mut Vec<u64>) {
+        let window = self.ranks.detection.map_or(0, |detection| detection.window);
+        state.extend([u64::from(self.idle), self.slow.len() as u64]);
+        for rank in &self.slow {
+            let streak = rank.streak.min(window);
+            state.extend([rank.factor.to_bits(), u64::from(streak), u64::from(rank.noticed)]);
+        }
+    }
+
     /// Replaces the noticed ranks by healthy ones.
     pub(super) fn replace_noticed(&mut self) {
         self.slow.retain(|rank| !rank.noticed);

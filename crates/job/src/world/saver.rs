@@ -7,10 +7,12 @@ use std::collections::VecDeque;
 use pipestep_engine::{Curve, Duration, EventId, Ledger, Level, Streams, Time};
 use rand_chacha::ChaCha12Rng;
 
+use super::feeding::Fed;
 use super::record::SaveLog;
 use super::storage::{StorageState, Use};
 use super::{Event, Queue, class};
 use crate::JobError;
+use crate::input::PackPoint;
 use crate::inputs::{Backlog, Checkpoint, Mode, Trigger, Write};
 use crate::outcome::{Detail, Place, SaveTotals};
 use crate::progress::Units;
@@ -20,15 +22,20 @@ use crate::progress::Units;
 pub(super) struct Point {
     pub(super) capture: Time,
     pub(super) work: u128,
-    /// Items of input in it.
-    pub(super) items: u64,
+    /// The input in it.
+    pub(super) fed: Fed,
     /// Near saves since the latest far one: the pattern of saves goes on from there.
     pub(super) near_since_far: u32,
 }
 
 impl Point {
     /// The start of the job, which needs no checkpoint.
-    pub(super) const START: Self = Self { capture: Time::ZERO, work: 0, items: 0, near_since_far: 0 };
+    pub(super) const START: Self = Self {
+        capture: Time::ZERO,
+        work: 0,
+        fed: Fed { items: 0, packer: PackPoint { sample: 0, offset: 0 } },
+        near_since_far: 0,
+    };
 }
 
 /// A snapshot on its way to being usable.
@@ -240,11 +247,11 @@ impl<'a> Saver<'a> {
         &mut self,
         now: Time,
         request: Request,
-        at: (u128, u64),
+        at: (u128, Fed),
         storage: &mut StorageState,
         queue: &mut Queue,
     ) -> Result<Option<Duration>, JobError> {
-        let (position, items) = at;
+        let (position, fed) = at;
         let near = self.checkpoint.near;
         let place = match near {
             Some(near) if self.near_since_far + 1 < near.far_every => Place::Near,
@@ -254,7 +261,7 @@ impl<'a> Saver<'a> {
         let point = Point {
             capture: now,
             work: request.mark.unwrap_or(position),
-            items,
+            fed,
             near_since_far: self.near_since_far,
         };
         let record = request.record;

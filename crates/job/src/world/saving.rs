@@ -52,7 +52,7 @@ impl JobWorld<'_> {
     pub(super) fn serve_line(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
         while self.activity == Activity::Waiting {
             let position = self.progress.position();
-            let items = self.feed.as_ref().map_or(0, FeedState::trained);
+            let fed = self.feed.as_ref().map(FeedState::fed).unwrap_or_default();
             let Some(saver) = &mut self.saver else { return Ok(()) };
             let turn = saver.turn(now)?;
             match (turn, saver.line.front().copied()) {
@@ -64,7 +64,7 @@ impl JobWorld<'_> {
                 }
                 (Turn::Capture, Some(request)) => {
                     saver.line.pop_front();
-                    let pause = saver.capture(now, request, (position, items), &mut self.storage, queue)?;
+                    let pause = saver.capture(now, request, (position, fed), &mut self.storage, queue)?;
                     if saver.checkpoint.requests.trigger == Trigger::Work {
                         saver.plan_request(now, request.mark.unwrap_or(position), None, queue);
                     }

@@ -112,6 +112,14 @@ impl JobWorld<'_> {
         }
     }
 
+    /// Starts a step, after those before it that are passed over; or goes on with the one under way.
+    pub(super) fn start_step(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
+        let is_new = self.stepping.as_ref().is_some_and(|stepping| stepping.running.is_none());
+        let at = if is_new { self.pass_repeats(now, queue)? } else { now };
+        self.run_step(at, queue);
+        self.plan_work(at, queue)
+    }
+
     /// Training stands still: the step under way keeps what is left of it.
     pub(super) fn pause_step(&mut self, now: Time, queue: &mut Queue) {
         let factor = self.slowness();
@@ -151,11 +159,13 @@ impl JobWorld<'_> {
         stepping.state.count_done(&running.step, running.step.steps);
         if let Some(feed) = &mut self.feed {
             feed.step_done();
+            self.feed_on(now, queue)?;
         }
         if self.progress.is_done() {
             self.end(now, queue);
             return Ok(());
         }
+        let Some(stepping) = &mut self.stepping else { return Ok(()) };
         stepping.state.watch_bundle(running.step.steps);
         let noticed = stepping.state.take_noticed();
         let alarms = running.step.false_alarms;
@@ -208,8 +218,7 @@ impl JobWorld<'_> {
             }
         }
         if self.take_input(now, queue)? {
-            self.run_step(now, queue);
-            self.plan_work(now, queue)
+            self.start_step(now, queue)
         } else {
             self.enter(now, Activity::InputWait, queue);
             Ok(())

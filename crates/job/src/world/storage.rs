@@ -62,6 +62,26 @@ impl StorageState {
         left
     }
 
+    /// Whether a checkpoint is being written or read.
+    pub(super) fn is_saving(&self) -> bool {
+        self.shared.left().any(|(what, _)| !matches!(what, Use::Input(_)))
+    }
+
+    /// What uses the storage, and how much of it each needed at the instant that comes first.
+    pub(super) fn uses(&self) -> (Time, impl Iterator<Item = (Use, u128)>) {
+        (self.shared.since(), self.shared.left())
+    }
+
+    /// Passes over a length of time after which everything stands as it does now.
+    pub(super) fn pass_over(&mut self, length: Duration) -> Result<(), JobError> {
+        Ok(self.shared.pass_over(length)?)
+    }
+
+    /// The end of the first use has become another event.
+    pub(super) const fn set_event(&mut self, id: EventId) {
+        self.event = Some(id);
+    }
+
     /// Takes out something that has ended.
     fn take_ended(&mut self, now: Time, queue: &mut Queue) -> Option<Use> {
         let ended = self.shared.take_ended(now);
@@ -86,6 +106,9 @@ impl JobWorld<'_> {
     pub(super) fn storage_end(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
         self.storage.event = None;
         while let Some(what) = self.storage.take_ended(now, queue) {
+            if !matches!(what, Use::Input(_)) {
+                self.repeats.forget();
+            }
             match what {
                 Use::Input(delivery) => self.input_read(now, delivery, queue)?,
                 Use::Restore => self.restored(now, queue)?,

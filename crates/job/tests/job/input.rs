@@ -2,8 +2,10 @@
 
 use pipestep_engine::{Bytes, Duration, Interval, Rate, Time};
 use pipestep_job::{
-    Detail, Estimate, Input, InputCache, InputError, InputRead, JobError, JobInputs, JobOutcome, ReadFrom,
-    Recovery, Sample, Spread, Storage, Supply, SupplyCheckpoints, WorkerStop, Write, simulate, supply,
+    Activity, Backlog, Checkpoint, Detail, DeviceCopy, Estimate, Input, InputCache, InputError, InputRead,
+    JobError, JobInputs, JobOutcome, Mode, PackPoint, Packing, ReadFrom, Recovery, Requests, Rest, Sample,
+    Samples, Spread, Storage, Supply, SupplyCheckpoints, TokenLengths, Trigger, WorkerStop, Write, simulate,
+    supply,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -78,6 +80,98 @@ fn packs_go_through_storage_cpu_copy_and_step_as_in_the_book() {
     }
 }
 
+/// A job whose input goes through the same stages, one reader, one worker, one copy and one device; `None` where
+/// writes and reads take turns on one storage, which a job lets them share.
+fn as_job(supply: &Supply) -> Option<JobInputs> {
+    // A sample that fills a pack ends the list, or the first ones would come into the last pack again.
+    let full = Sample { tokens: supply.pack_tokens, stored: Bytes::ZERO, cpu: Duration::ZERO };
+    let packing = Packing {
+        tokens: supply.pack_tokens,
+        samples: Samples::Listed([supply.samples.as_slice(), &[full]].concat()),
+        rest: Rest::Padded,
+    };
+    let wire = supply.bytes_per_token.times(supply.pack_tokens).unwrap();
+    let packs = pipestep_job::supply(supply).unwrap().packs.len() as u64;
+    let mut job = JobInputs::of_work(supply.consume.times(packs).unwrap());
+    job.input = Some(Input {
+        step: supply.consume,
+        items_per_step: 1,
+        workers: 1,
+        make: Spread::Fixed(supply.packing),
+        delivery: 1,
+        prefetch: supply.host_slots,
+        read: Some(InputRead { bytes: Bytes::ZERO, from: ReadFrom::Rate(supply.storage), cache: None }),
+        readers: Some(1),
+        packing: Some(packing),
+        copy: Some(DeviceCopy { time: supply.copy.time_for(wire).unwrap(), slots: supply.device_slots }),
+        stops: Vec::new(),
+    });
+    let Some(saves) = supply.checkpoints else { return Some(job) };
+    job.checkpoint = Some(Checkpoint {
+        mode: Mode::Async {
+            staging: saves.snapshot,
+            backlog: Backlog::Block { buffers: saves.slots },
+            buffer: None,
+        },
+        size: Some(saves.size),
+        write: Write::Rate(supply.storage),
+        requests: Requests {
+            trigger: Trigger::Work,
+            first: None,
+            every: Spread::Fixed(supply.consume.times(saves.every.into()).unwrap()),
+            count: None,
+        },
+        commit_delay: Duration::ZERO,
+        near: None,
+    });
+    (!saves.shared_storage).then_some(job)
+}
+
+/// Steps, saves and waits of the job are those of the walk.
+fn goes_as(supply: &Supply, job: &JobInputs) {
+    let want = pipestep_job::supply(supply).unwrap();
+    let outcome = simulate(job, 0, Detail::Full).unwrap();
+    adds_up(&outcome);
+    assert_eq!(outcome.elapsed, want.training_end.since(Time::ZERO));
+    let waited = outcome.lost.input_wait.as_nanos() + outcome.pause_total.as_nanos();
+    assert_eq!(waited, want.device_wait.as_nanos() + want.snapshot_time.as_nanos());
+    let input = outcome.input.unwrap();
+    assert_eq!(input.steps as usize, want.consumed.len());
+    // When training starts and stops, steps that follow one another taken as one.
+    let mut training: Vec<Interval> = Vec::new();
+    for step in want.consumed {
+        match training.last_mut() {
+            Some(last) if last.end == step.start => last.end = step.end,
+            _ => training.push(step),
+        }
+    }
+    let spans = outcome.timeline.iter().filter(|span| span.activity == Activity::Training);
+    assert_eq!(spans.map(|span| span.interval).collect::<Vec<_>>(), training);
+    for (record, write) in outcome.checkpoints.iter().zip(&want.written) {
+        assert!(record.upload_start.is_none_or(|start| start == write.start), "{record:?} {write:?}");
+        assert!(record.upload_end.is_none_or(|end| end == write.end), "{record:?} {write:?}");
+    }
+}
+
+#[test]
+fn a_job_feeds_its_steps_as_the_book_does() {
+    let file = data("input_supply.json");
+    let mut compared = 0;
+    for case in file["cases"].as_array().unwrap() {
+        let (scenario, want) = (&case["scenario"], &case["expect"]);
+        let samples = &file["sample_sets"][scenario["samples"].as_str().unwrap()];
+        let supply = book_supply(scenario, samples);
+        let Some(job) = as_job(&supply) else { continue };
+        goes_as(&supply, &job);
+        let outcome = simulate(&job, 0, Detail::Full).unwrap();
+        // Each read is rounded once.
+        let off = outcome.elapsed.as_nanos() as f64 - ratio(&want["training_end_ns"]);
+        assert!(off.abs() <= supply.samples.len() as f64, "{}", case["id"]);
+        compared += 1;
+    }
+    assert!(compared >= 9, "{compared}");
+}
+
 #[test]
 fn a_sample_longer_than_a_pack_is_refused() {
     let file = data("input_supply.json");
@@ -101,6 +195,9 @@ fn feed(make: Spread, prefetch: u32) -> Input {
         delivery: 1,
         prefetch,
         read: None,
+        readers: None,
+        packing: None,
+        copy: None,
         stops: Vec::new(),
     }
 }
@@ -181,6 +278,51 @@ fn workers_limit_the_steps_and_one_that_stops_slows_them_down() {
     // Six a second make a step of 64 s.
     assert_eq!(slow.input.unwrap().steps, 100);
     assert!(slow.input.unwrap().longest_wait >= seconds(11.0));
+}
+
+#[test]
+fn a_pause_of_a_worker_needs_the_prefetch_that_the_textbook_says() {
+    let file = data("data_loading.json");
+    let (given, want) = (&file["textbook"]["inputs"], &file["textbook"]["expected"]);
+    let part = |of: &Value, key: &str| of[key].as_f64().unwrap();
+    let sequences = part(given, "sequences_per_step");
+    let workers = given["workers"].as_u64().unwrap() as u32;
+    // Sequence by sequence, as the textbook's rates have it.
+    let mut input = feed(Spread::Fixed(seconds(1.0 / part(given, "sequences_per_worker_s"))), 1);
+    (input.workers, input.step) = (workers, seconds(part(given, "step_s") / sequences));
+    let pause = part(given, "pause_s");
+    let (from, to) = (600.0, 600.0 + pause);
+    input.stops = vec![WorkerStop {
+        from: Time::from_nanos(seconds(from).as_nanos()),
+        to: Time::from_nanos(seconds(to).as_nanos()),
+        workers: given["paused_workers"].as_u64().unwrap() as u32,
+    }];
+    let waits = |prefetch: u32| {
+        let job = fed(Input { prefetch, ..input.clone() }, 2_000.0);
+        simulate(&job, 0, Detail::Summary).unwrap().input.unwrap().steps_waited
+    };
+    // The first step waits, and others while the buffer is too small for the pause. What the workers have in hand,
+    // and the one that finishes what it has begun, count for a few.
+    let needed = (1..400).find(|&prefetch| waits(prefetch) <= 1).unwrap();
+    let prefetch = want["prefetch_needed_sequences"].as_u64().unwrap() as u32;
+    assert!(needed.abs_diff(prefetch) <= workers + 1, "{needed}, expected about {prefetch}");
+    // How far the buffer falls, and how long it takes to fill up again.
+    let outcome = simulate(&fed(Input { prefetch: 200, ..input.clone() }, 2_000.0), 0, Detail::Full).unwrap();
+    let level = |at: f64| {
+        let at = Time::from_nanos(seconds(at).as_nanos());
+        outcome.buffer_curve.iter().find(|level| level.from <= at && at < level.to).unwrap().mean
+    };
+    let full = level(from - 10.0);
+    assert!((full - level(to) - part(want, "prefetch_needed_exact")).abs() <= 2.0, "{full} {}", level(to));
+    let refill = (0..400).map(f64::from).find(|after| level(to + after) >= full - 0.5).unwrap();
+    assert!((refill - part(want, "refill_seconds")).abs() <= 3.0, "{refill}");
+    // Fewer workers than it says cannot feed the steps at all.
+    let fewest = want["min_workers"].as_u64().unwrap() as u32;
+    let feeds = |workers: u32| {
+        let job = fed(Input { workers, prefetch: 200, stops: Vec::new(), ..input.clone() }, 2_000.0);
+        simulate(&job, 0, Detail::Summary).unwrap().input.unwrap().steps_waited <= 1
+    };
+    assert!(feeds(fewest) && !feeds(fewest - 1));
 }
 
 #[test]
@@ -281,8 +423,116 @@ fn input_that_cannot_be_is_refused() {
     assert!(matches!(simulate(&job, 0, Detail::Summary), Err(JobError::NoInput { .. })));
 }
 
+/// Packs of 100 tokens from two samples of 60 and one of 30: next fit leaves holes, and cutting none.
+fn packed(rest: Rest) -> JobInputs {
+    let sample = |tokens| Sample { tokens, stored: Bytes::ZERO, cpu: seconds(0.1) };
+    let mut input = feed(Spread::ZERO, 2);
+    input.packing =
+        Some(Packing { tokens: 100, samples: Samples::Listed([60, 60, 30].map(sample).to_vec()), rest });
+    fed(input, 60.05)
+}
+
+#[test]
+fn packing_pads_or_keeps_the_remainder() {
+    // [60] [60, 30], and so on: 150 of 200 slots.
+    let padded = simulate(&packed(Rest::Padded), 0, Detail::Full).unwrap().input.unwrap();
+    let packs = padded.handed_out;
+    assert_eq!(padded.packed.slots, 100 * packs);
+    assert_eq!(padded.packed.tokens, 150 * (packs / 2) + 60 * (packs % 2));
+    // Nothing stays empty: two packs have 200 tokens of 60 + 60 + 30 + 50 of the next.
+    let split = simulate(&packed(Rest::Split), 0, Detail::Full).unwrap().input.unwrap();
+    assert_eq!(split.packed.tokens, split.packed.slots);
+    assert_eq!(split.packed.samples, (split.packed.slots * 3).div_ceil(150));
+}
+
+#[test]
+fn a_resume_packs_the_same_samples_again() {
+    let failing = |job: &JobInputs, at: f64| {
+        let mut job = job.clone();
+        job.checkpoint = Some(queued(seconds(7.0), Duration::ZERO, Duration::ZERO));
+        job.faults.at = vec![Time::from_nanos(seconds(at).as_nanos())];
+        let outcome = simulate(&job, 0, Detail::Full).unwrap();
+        adds_up(&outcome);
+        (outcome.failures[0].replay.unwrap(), outcome.input.unwrap())
+    };
+    // Samples begun by the end of so many packs: two in each where none is left empty, otherwise one and two in turn.
+    let split = |packs: u64| 2 * packs;
+    let padded = |packs: u64| 3 * (packs / 2) + packs % 2;
+    for (rest, begun) in [(Rest::Split, &split as &dyn Fn(u64) -> u64), (Rest::Padded, &padded)] {
+        let (replay, totals) = failing(&packed(rest), 25.3);
+        // Saved after 21 steps, and in the 26th when it fails: 21 packs are behind the checkpoint.
+        assert_eq!((replay.restored, replay.trained), (21, 25), "{rest:?}");
+        assert_eq!(replay.packer, Some(PackPoint { sample: begun(21), offset: 0 }), "{rest:?}");
+        assert_eq!(totals.replayed, replay.handed_out - 21, "{rest:?}");
+        let last = totals.handed_out - replay.handed_out + 21;
+        assert_eq!(totals.packed.samples, begun(replay.handed_out) + begun(last) - begun(21), "{rest:?}");
+    }
+    // Random lengths come again as they were: the same checkpoint, wherever the job fails after it.
+    let mut random = packed(Rest::Split);
+    if let Some(Packing { samples, .. }) = random.input.as_mut().and_then(|input| input.packing.as_mut()) {
+        let lengths = TokenLengths::Lognormal { mean: 40.0, variation: 0.8 };
+        *samples = Samples::Drawn { lengths, stored: Bytes::ZERO, cpu: seconds(0.01) };
+    }
+    let point = failing(&random, 22.3).0.packer;
+    assert_eq!(failing(&random, 25.3).0.packer, point);
+    assert!(point.is_some_and(|point| point.sample > 21 && point.offset > 0), "{point:?}");
+}
+
+#[test]
+fn a_copy_to_the_device_hides_behind_the_step_or_does_not() {
+    // Copies of 0.4 s beside steps of a second: the first alone is waited for.
+    let mut input = feed(Spread::ZERO, 4);
+    input.copy = Some(DeviceCopy { time: seconds(0.4), slots: 2 });
+    let hidden = simulate(&fed(input.clone(), 100.4), 0, Detail::Full).unwrap();
+    assert_eq!(hidden.lost.input_wait, seconds(0.4));
+    // With one slot the next copy starts when the step before it ends.
+    input.copy = Some(DeviceCopy { time: seconds(0.4), slots: 1 });
+    let exposed = simulate(&fed(input.clone(), 140.0), 0, Detail::Full).unwrap();
+    assert_eq!((exposed.lost.input_wait, exposed.useful), (seconds(40.0), seconds(100.0)));
+    // Slower than the steps, it is what they wait for.
+    input.copy = Some(DeviceCopy { time: seconds(1.5), slots: 2 });
+    let slow = simulate(&fed(input, 151.0), 0, Detail::Full).unwrap();
+    assert_eq!(slow.useful, seconds(100.0));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn a_job_and_a_walk_of_its_packs_agree(
+        samples in proptest::collection::vec((1_u64..20, 0_u64..500, 0_u64..90), 1..40),
+        slots in (1_u32..4, 1_u32..4, 1_u32..3),
+        times in (0_u64..60, 1_u64..120, 0_u64..50),
+        rates in (1_u64..9, 1_u64..9),
+        saves in proptest::option::of((1_u32..5, 0_u64..2_000)),
+    ) {
+        let (host_slots, device_slots, snapshot_slots) = slots;
+        let (packing, consume, snapshot) = times;
+        let sample = |(tokens, stored, cpu)| Sample {
+            tokens,
+            stored: Bytes::new(stored),
+            cpu: Duration::from_nanos(cpu),
+        };
+        let supply = Supply {
+            samples: samples.into_iter().map(sample).collect(),
+            pack_tokens: 20,
+            bytes_per_token: Bytes::new(13),
+            host_slots,
+            device_slots,
+            storage: Rate::new(rates.0, 1).unwrap(),
+            copy: Rate::new(rates.1, 1).unwrap(),
+            packing: Duration::from_nanos(packing),
+            consume: Duration::from_nanos(consume),
+            checkpoints: saves.map(|(every, size)| SupplyCheckpoints {
+                every,
+                snapshot: Duration::from_nanos(snapshot),
+                slots: snapshot_slots,
+                size: Bytes::new(size),
+                shared_storage: false,
+            }),
+        };
+        goes_as(&supply, &as_job(&supply).unwrap());
+    }
 
     #[test]
     fn whatever_feeds_the_job_every_second_is_accounted_for(
@@ -302,6 +552,9 @@ proptest! {
             delivery,
             prefetch: items_per_step + extra,
             read: Some(InputRead { bytes: Bytes::new(read), from: ReadFrom::Storage, cache: None }),
+            readers: None,
+            packing: None,
+            copy: None,
             stops: vec![WorkerStop { from: Time::from_nanos(100), to: Time::from_nanos(900), workers: 2 }],
         });
         let rate = |bytes| Rate::new(bytes, 1).unwrap();

@@ -10,6 +10,7 @@ mod formulas;
 mod input;
 mod order;
 mod random;
+mod repeats;
 mod spares;
 mod stragglers;
 mod support;

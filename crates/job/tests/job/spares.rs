@@ -248,7 +248,7 @@ proptest! {
         adds_up(&outcome);
         prop_assert_eq!(&outcome, &simulate(&job, 0, Detail::Full).unwrap());
         let mut end = Time::ZERO;
-        for span in &outcome.timeline {
+        for span in outcome.timeline.iter() {
             prop_assert_eq!(span.interval.start, end);
             end = span.interval.end;
         }

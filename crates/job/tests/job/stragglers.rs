@@ -2,8 +2,8 @@
 
 use pipestep_engine::{Duration, Time};
 use pipestep_job::{
-    Backlog, Detail, Estimate, InputError, Jitter, JobError, JobInputs, JobOutcome, Mode, Ranks, Ratio, Recovery,
-    Response, SlowDetection, SlowRanks, SlowWindow, Spread, simulate,
+    Backlog, Detail, Estimate, InputError, Jitter, JobError, JobInputs, JobOutcome, Mode, Ranks, Ratio,
+    Recovery, Response, SlowDetection, SlowRanks, SlowWindow, Spread, simulate,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -359,7 +359,7 @@ proptest! {
         adds_up(&outcome);
         prop_assert_eq!(&outcome, &simulate(&job, 0, Detail::Full).unwrap());
         let mut end = Time::ZERO;
-        for span in &outcome.timeline {
+        for span in outcome.timeline.iter() {
             prop_assert_eq!(span.interval.start, end);
             end = span.interval.end;
         }

@@ -1,5 +1,6 @@
 //! What a job was doing when, as the segments of a picture's row: the timeline with lost work told apart.
 
+use pipestep_engine::Duration;
 use pipestep_job::{Activity, JobOutcome};
 
 use crate::lane::{Paint, Segment};
@@ -102,13 +103,18 @@ pub(super) fn buffered_colour() -> Colour {
     mixed(Colour(0x56, 0xB4, 0xE9), PAPER, 0.35)
 }
 
-/// The whole run, without gaps; `paint` is the place in [`Doing::ALL`].
-pub(super) fn doings(outcome: &JobOutcome) -> Vec<Segment> {
+/// A stretch of the run, without gaps; `paint` is the place in [`Doing::ALL`]. Steps that repeat in the same way are
+/// drawn together where a thousandth of the stretch holds many of them.
+pub(super) fn doings(outcome: &JobOutcome, (from, to): (u64, u64)) -> Vec<Segment> {
+    const PARTS: u64 = 20_000;
     let lost = lost_intervals(outcome);
     let short = short_intervals(outcome);
-    let mut found = Vec::with_capacity(outcome.timeline.len() + 2 * lost.len());
+    let mut found = Vec::new();
     let mut next_lost = 0;
-    for span in &outcome.timeline {
+    let spans = outcome.timeline.coarse(Duration::from_nanos(to.saturating_sub(from) / PARTS));
+    let inside =
+        spans.filter(|span| span.interval.start.as_nanos() < to && span.interval.end.as_nanos() > from);
+    for span in inside {
         let (from, to) = (span.interval.start.as_nanos(), span.interval.end.as_nanos());
         let doing = Doing::of(span.activity);
         if doing != Doing::Training {
@@ -184,7 +190,7 @@ mod tests {
     #[test]
     fn lost_work_is_told_apart_and_nothing_is_left_out() {
         let sample = JobSample::seed(7, &[50]);
-        let segments = doings(&sample.outcome);
+        let segments = doings(&sample.outcome, (0, sample.outcome.elapsed.as_nanos()));
         let found = totals(&segments);
         let at = |doing: Doing| found[doing as usize];
         assert_eq!(found.iter().sum::<u64>(), sample.outcome.elapsed.as_nanos());

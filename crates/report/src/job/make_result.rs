@@ -11,7 +11,7 @@ use pipestep_job::{
 use super::JobView;
 use super::result::{
     BacklogResult, CauseResult, CheckResult, CheckpointResult, FailureResult, InputResult, JobResult,
-    LateStepsResult, Quantities, ReplayResult, ReplicasResult, SavesResult, TargetResult,
+    LateStepsResult, PackedResult, Quantities, ReplayResult, ReplicasResult, SavesResult, TargetResult,
 };
 
 /// Causes that are always listed; others only where they cost something.
@@ -63,9 +63,15 @@ impl JobResult {
             input: outcome.input.as_ref().map(|totals| InputResult {
                 steps: totals.steps,
                 steps_waited: totals.steps_waited,
+                mean_wait_ns: outcome.lost.input_wait.as_nanos() / totals.steps.max(1),
                 longest_wait_ns: totals.longest_wait.as_nanos(),
                 handed_out: totals.handed_out,
                 replayed: totals.replayed,
+                packed: (totals.packed.slots > 0).then_some(PackedResult {
+                    samples: totals.packed.samples,
+                    tokens: totals.packed.tokens,
+                    slots: totals.packed.slots,
+                }),
             }),
             target: target(view),
             checks: view.inputs.references().iter().map(CheckResult::new).collect(),
@@ -189,6 +195,8 @@ impl FailureResult {
                 handed_out: replay.handed_out,
                 trained: replay.trained,
                 restored: replay.restored,
+                next_sample: replay.packer.map(|point| point.sample),
+                next_token: replay.packer.map(|point| point.offset),
             }),
         }
     }

@@ -164,6 +164,12 @@ pub struct ReplayResult {
     pub trained: u64,
     /// Items in the checkpoint: where the input goes on.
     pub restored: u64,
+    /// Where packing goes on: the sample that comes next, from the start of the data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_sample: Option<u64>,
+    /// How many of its tokens are in a pack already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_token: Option<u64>,
 }
 
 /// How often a cause struck.
@@ -217,12 +223,28 @@ pub struct InputResult {
     pub steps: u64,
     /// Steps that waited.
     pub steps_waited: u64,
+    /// The mean wait of all steps.
+    pub mean_wait_ns: u64,
     /// The longest wait.
     pub longest_wait_ns: u64,
     /// Items taken from the data set, those taken again included.
     pub handed_out: u64,
     /// Items taken again.
     pub replayed: u64,
+    /// What they were packed from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packed: Option<PackedResult>,
+}
+
+/// What the items handed out were packed from.
+#[derive(Clone, Debug, Serialize)]
+pub struct PackedResult {
+    /// Samples begun.
+    pub samples: u64,
+    /// Their tokens in packs.
+    pub tokens: u64,
+    /// Token slots of the packs, used or not.
+    pub slots: u64,
 }
 
 /// When the work is expected to be done.

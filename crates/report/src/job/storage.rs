@@ -1,5 +1,5 @@
-//! The picture of what a job's saves need and give: bytes in buffers, bytes not yet written, and how old the
-//! newest usable checkpoint is, all on one time axis.
+//! The picture of what a job's saves need and give: bytes in buffers, bytes not yet written, how old the newest
+//! usable checkpoint is, and how full the buffer of the input, all on one time axis.
 
 use pipestep_engine::{Bytes, Time};
 use pipestep_job::{CheckpointRecord, Mode, Place};
@@ -11,7 +11,7 @@ use crate::font::shortened;
 use crate::legend::{Entry, Swatch, entry, legend, note};
 use crate::picture::{Across, Picture};
 use crate::theme::{ALERT, Colour, FAINT_INK, INK, LABEL, TITLE, WIDTH};
-use crate::units::bytes_short;
+use crate::units::{bytes_short, grouped};
 
 const MARGIN: f64 = 18.0;
 /// Points above a plot for its heading and its legend, and below it for its axis.
@@ -25,10 +25,11 @@ const FAILURES: (usize, usize) = (30, 500);
 const HELD: Colour = Colour(0x00, 0x72, 0xB2);
 const UNWRITTEN: Colour = Colour(0xD5, 0x5E, 0x00);
 const AGE: Colour = Colour(0x00, 0x9E, 0x73);
+const INPUT: Colour = Colour(0x6A, 0x51, 0xA3);
 
 /// Draws the buffers (where a snapshot lies in one) and the age of the newest usable checkpoint of run 0.
 pub fn job_storage(view: &JobView) -> Picture {
-    let panels: Vec<Plot> = [buffers(view), Some(age(view))].into_iter().flatten().collect();
+    let panels: Vec<Plot> = [buffers(view), Some(age(view)), input(view)].into_iter().flatten().collect();
     let head = MARGIN + 26.0;
     let each = HEADING + PLOT + FOOT;
     let mut picture = Picture::new(WIDTH, (head + each * panels.len() as f64 + 18.0).ceil() as u32);
@@ -55,6 +56,8 @@ struct Plot {
     y: Axis,
     /// Curves with their colour, drawn in this order.
     curves: Vec<(Vec<(f64, f64)>, Colour)>,
+    /// A curve that was kept in stretches: from, to, lowest, highest, mean.
+    stretches: Vec<[f64; 5]>,
     /// A level that must not be exceeded.
     limit: Option<f64>,
     entries: Vec<Entry>,
@@ -72,7 +75,9 @@ impl Plot {
         let frame = Frame { corners, x, y: self.y.clone() };
         frame.draw(picture);
         let curves = self.curves.iter().map(|(points, colour)| Curve::new(&frame, points, *colour));
-        let curves: Vec<Curve> = curves.collect();
+        let stretches =
+            (!self.stretches.is_empty()).then(|| Curve::of_stretches(&frame, &self.stretches, INPUT));
+        let curves: Vec<Curve> = curves.chain(stretches).collect();
         let has_bands = curves.iter().any(Curve::is_band);
         for curve in &curves {
             curve.draw_band(picture);
@@ -125,6 +130,7 @@ fn buffers(view: &JobView) -> Option<Plot> {
         heading: format!("Snapshots of {} waiting for the writer", bytes_short(size)),
         y: Axis::bytes("bytes", 0.0, top),
         curves: vec![(held, HELD), (unwritten(view, size), UNWRITTEN)],
+        stretches: Vec::new(),
         limit: shown,
         entries,
     })
@@ -206,12 +212,49 @@ fn age(view: &JobView) -> Plot {
             .into(),
         y: Axis::new("age", Measure::Time, Scale::Linear, (0.0, highest * 1.08)),
         curves: vec![(points, AGE)],
+        stretches: Vec::new(),
         limit: None,
         entries: [entry(Swatch::Line, AGE, "time since its capture")]
             .into_iter()
             .chain(failure_entry(view))
             .collect(),
     }
+}
+
+/// Items that wait for their step; `None` for a job whose input is always there.
+fn input(view: &JobView) -> Option<Plot> {
+    let levels = &view.outcome.buffer_curve;
+    let input = view.inputs.input.as_ref().filter(|_| !levels.is_empty())?;
+    let stretches = levels.iter().map(|level| {
+        let (from, to) = (level.from.as_nanos() as f64, level.to.as_nanos() as f64);
+        [from, to, level.low as f64, level.high as f64, level.mean]
+    });
+    let highest = levels.iter().map(|level| level.high).max().unwrap_or(0) as f64;
+    let prefetch = f64::from(input.prefetch);
+    let shown = (prefetch <= 3.0 * highest).then_some(prefetch);
+    let mut entries = vec![entry(Swatch::Line, INPUT, "made, and not yet taken by a step")];
+    if shown.is_some() {
+        entries.push(entry(
+            Swatch::Dashes,
+            INK,
+            format!("prefetch: {} items", grouped(input.prefetch.into())),
+        ));
+    }
+    entries.extend(failure_entry(view));
+    let top = shown.map_or(highest, |limit| limit.max(highest)).max(1.0) * 1.1;
+    Some(Plot {
+        heading: format!(
+            "Items in the input buffer, of which a step takes {}; {} of {} steps waited",
+            grouped(input.items_per_step.into()),
+            grouped(view.outcome.input.map_or(0, |totals| totals.steps_waited)),
+            grouped(view.outcome.input.map_or(0, |totals| totals.steps))
+        ),
+        y: Axis::new("items", Measure::Number, Scale::Linear, (0.0, top)),
+        curves: Vec::new(),
+        stretches: stretches.collect(),
+        limit: shown,
+        entries,
+    })
 }
 
 fn failure_entry(view: &JobView) -> Option<Entry> {

@@ -79,7 +79,8 @@ fn summary_lines(view: &JobView, summary: Option<&RunsSummary>) -> Vec<(&'static
     found.extend(outcome.replicas.map(|totals| ("replicas", replicas_line(&totals))));
     let ranks = view.inputs.stragglers.ranks.as_ref().and(outcome.stragglers.as_ref());
     found.extend(ranks.map(|totals| ("slow ranks", slow_ranks(totals))));
-    found.extend(outcome.input.as_ref().map(|totals| ("input", input_line(totals))));
+    let waited = outcome.lost.input_wait;
+    found.extend(outcome.input.as_ref().map(|totals| ("input", input_line(totals, waited))));
     found.extend(view.inputs.references().iter().map(|one| ("check", check_line(view, summary, one))));
     found.extend(outcome.warnings.iter().map(|warning| ("warning", warning_line(view, warning))));
     found
@@ -269,15 +270,27 @@ fn slow_ranks(totals: &StragglerTotals) -> String {
     parts.join(", ")
 }
 
-fn input_line(totals: &InputTotals) -> String {
-    format!(
-        "{} of {} steps waited, the longest {}; {} items handed out, {} of them again",
+fn input_line(totals: &InputTotals, waited: Duration) -> String {
+    let mut line = format!(
+        "{} of {} steps waited, {} a step on average, the longest {}; {} items handed out, {} of them again",
         grouped(totals.steps_waited),
         grouped(totals.steps),
+        Duration::from_nanos(waited.as_nanos() / totals.steps.max(1)),
         totals.longest_wait,
         grouped(totals.handed_out),
         grouped(totals.replayed)
-    )
+    );
+    let packed = totals.packed;
+    if packed.slots > 0 {
+        let filled = packed.tokens as f64 / packed.slots as f64;
+        let _ = write!(
+            line,
+            "; packed from {} samples, {} of the token slots filled",
+            grouped(packed.samples),
+            share_of_wall(filled)
+        );
+    }
+    line
 }
 
 /// A formula's value, with the simulated one where there is one to hold beside it.

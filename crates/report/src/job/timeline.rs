@@ -39,14 +39,14 @@ const COMMIT: Colour = Colour(0x00, 0x5A, 0x42);
 
 /// Draws the timeline of run 0.
 pub fn job_timeline(view: &JobView) -> Picture {
-    let segments = doings(view.outcome);
-    let windows = windows(view, segments.len());
-    let entries = entries(view, &segments);
+    let whole = doings(view.outcome, (0, view.outcome.elapsed.as_nanos()));
+    let windows = windows(view);
+    let entries = entries(view, &whole);
     let right = f64::from(WIDTH) - MARGIN;
     let legend_at = (MARGIN, MARGIN + 26.0);
     let head = legend_at.1 + legend(None, legend_at, right, &entries) + 8.0;
     let panels: Vec<Panel> =
-        windows.iter().map(|&(window, ref title)| Panel::new(view, &segments, window, title)).collect();
+        windows.iter().map(|&(window, ref title)| Panel::new(view, window, title)).collect();
     let body: f64 = panels.iter().map(Panel::height).sum();
     let mut picture = Picture::new(WIDTH, (head + body + MARGIN + 4.0).ceil() as u32);
     let title = shortened(view.name, TITLE, right - MARGIN);
@@ -66,11 +66,12 @@ pub fn job_timeline(view: &JobView) -> Picture {
 }
 
 /// The whole run; and where that is crowded, a stretch of it.
-fn windows(view: &JobView, segments: usize) -> Vec<(Window, String)> {
+fn windows(view: &JobView) -> Vec<(Window, String)> {
     let across = (MARGIN + NAMES, f64::from(WIDTH) - MARGIN - 10.0);
     let end = view.outcome.elapsed.as_nanos().max(1);
     let whole = Window { time: (0, end), across };
-    let crowded = whole.is_crowded(segments) || whole.is_crowded(view.outcome.checkpoints.len());
+    let spans = usize::try_from(view.outcome.timeline.len()).unwrap_or(usize::MAX);
+    let crowded = whole.is_crowded(spans) || whole.is_crowded(view.outcome.checkpoints.len());
     let title = if crowded { "the whole run".to_owned() } else { String::new() };
     let mut windows = vec![(whole, title)];
     if crowded && let Some((time, title)) = stretch(view, end) {
@@ -94,7 +95,10 @@ fn stretch(view: &JobView, end: u64) -> Option<((u64, u64), String)> {
         let failure = &failures[index];
         let at = failure.at.as_nanos();
         let from = at.saturating_sub(failure.redo_wall.as_nanos().max(1));
-        let next = view.outcome.timeline.iter().find(|span| {
+        // What repeats has no failure in it.
+        let spans = view.outcome.timeline.coarse(view.outcome.elapsed);
+        let mut spans = spans.skip_while(|span| span.interval.end <= failure.at);
+        let next = spans.find(|span| {
             span.interval.start >= failure.at && span.activity == pipestep_job::Activity::Training
         });
         let resume = next.map_or(end, |span| span.interval.start.as_nanos());
@@ -111,7 +115,7 @@ fn stretch(view: &JobView, end: u64) -> Option<((u64, u64), String)> {
 /// One stretch of the run, drawn as rows on a time axis.
 struct Panel<'a> {
     view: &'a JobView<'a>,
-    segments: &'a [Segment],
+    segments: Vec<Segment>,
     window: Window,
     title: &'a str,
     /// Failures in the window, by number.
@@ -120,12 +124,12 @@ struct Panel<'a> {
 }
 
 impl<'a> Panel<'a> {
-    fn new(view: &'a JobView<'a>, segments: &'a [Segment], window: Window, title: &'a str) -> Self {
+    fn new(view: &'a JobView<'a>, window: Window, title: &'a str) -> Self {
         let failures = view.outcome.failures.iter().enumerate();
         let failures = failures.filter(|(_, failure)| window.has(failure.at.as_nanos()));
         Self {
             view,
-            segments,
+            segments: doings(view.outcome, window.time),
             window,
             title,
             failures: failures.map(|(index, _)| index).collect(),
@@ -164,7 +168,7 @@ impl<'a> Panel<'a> {
         let axis = self.axis();
         draw_x_grid(picture, corners, &axis);
         let paints = Doing::ALL.map(Doing::paint);
-        let mut blended = draw_lane(picture, &self.window, self.segments, &paints, (rows, rows + TRAINING));
+        let mut blended = draw_lane(picture, &self.window, &self.segments, &paints, (rows, rows + TRAINING));
         picture.text("training", (left - 9.0, rows + TRAINING / 2.0), LABEL, Across::Right, INK);
         if self.has_writer {
             let upper = corners[3] - WRITER;

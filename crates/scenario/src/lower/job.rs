@@ -35,7 +35,7 @@ pub(crate) fn lower_job(
     let checkpoint = storage.and_then(|storage| checkpoint::lower(file, models, storage, problems));
     let faults = storage.and_then(|storage| faults::lower(file, storage, problems));
     let stragglers = stragglers::lower(file, problems);
-    let input = input::lower(file);
+    let input = input::lower(file, problems);
     let (seed, runs) = match &file.faults {
         Key::Absent => (0, 1),
         Key::Broken => return Err(Broken),
@@ -127,6 +127,7 @@ fn place_of(error: &JobError, root: &Table) -> Option<Span> {
         }
         InputError::Overhead { .. } => "stragglers.overhead",
         InputError::Prefetch { .. } => "input.prefetch",
+        InputError::SampleTooLong { .. } => "input.packing.samples",
         InputError::NoDetection => "stragglers.response",
         InputError::FewReplicas { .. } => "faults.spares.min_replicas",
         _ => "job",

@@ -3,8 +3,9 @@
 use pipestep_engine::{Bytes, Duration, Rate, Time};
 use pipestep_job::{
     Backlog, Cause, Checkpoint, Detail, FaultSource, Faults, Input, InputCache, InputRead, Jitter, JobInputs,
-    Mode, NearTier, Ranks, Ratio, ReadFrom, Recovery, Requests, Response, Shrink, SlowDetection, SlowWindow,
-    Spares, Spread, Storage, Trigger, WhenOut, WorkerStop, Write, simulate,
+    Mode, NearTier, Ranks, Ratio, ReadFrom, Recovery, Requests, Response, Rest, Sample, Samples, Shrink,
+    SlowDetection, SlowWindow, Spares, Spread, Storage, TokenLengths, Trigger, WhenOut, WorkerStop, Write,
+    simulate,
 };
 use pipestep_scenario::JobScenario;
 
@@ -405,6 +406,9 @@ stops = [{ from = "1 h" }, { from = "1 h", to = "2 h", workers = 3 }]
         delivery: 1,
         prefetch: 768,
         read: Some(InputRead { bytes: Bytes::new(4_000_000), from: ReadFrom::Storage, cache: None }),
+        readers: None,
+        packing: None,
+        copy: None,
         stops: vec![
             WorkerStop { from: at(3600), to: Time::MAX, workers: 1 },
             WorkerStop { from: at(3600), to: at(7200), workers: 3 },
@@ -428,4 +432,87 @@ fn what_only_the_step_shows_is_refused_with_its_place() {
     assert!(text.contains("test.toml:9:1") && text.contains("overflows"), "{text}");
     // With the length in the file it is refused at once.
     assert!(parse("[job]\nstep = \"1 s\"\nsteps = 18446744073709551615", "test.toml", &[]).is_err());
+}
+
+/// The book's worked examples of an input pipeline, as a user would write them.
+const PACKS: &str = r#"
+[job]
+steps = 4
+step = "2 ms"
+[input]
+items_per_step = 1
+workers = 1
+make = "0.1 ms"
+prefetch = 2
+readers = 1
+read = { bandwidth = "2 GB/s" }
+copy = { bytes = "10752 B", bandwidth = "12 GB/s" }
+[input.packing]
+tokens = 512
+samples = [
+    { tokens = 128, stored = "512 B", cpu = "164 us" },
+    { tokens = 256, stored = "1024 B", cpu = "228 us" },
+    { tokens = 192, stored = "768 B", cpu = "196 us" },
+    { tokens = 320, stored = "1280 B", cpu = "260 us" },
+    { tokens = 64, stored = "256 B", cpu = "132 us" },
+    { tokens = 448, stored = "1792 B", cpu = "324 us" },
+    { tokens = 256, stored = "1024 B", cpu = "228 us" },
+    { tokens = 256, stored = "1024 B", cpu = "228 us" },
+]
+"#;
+
+#[test]
+fn the_books_packs_come_when_it_says() {
+    let outcome = simulate(&job(PACKS, &[]).inputs(None).expect("legal"), 0, Detail::Full).expect("it ends");
+    assert_eq!((outcome.elapsed.as_nanos(), outcome.lost.input_wait.as_nanos()), (8_493_664, 493_664));
+    let packed = outcome.input.expect("there is one").packed;
+    // Four packs of 384, 512, 512 and 512 tokens are trained on, and the first one again is on its way.
+    assert!(packed.tokens < packed.slots, "{packed:?}");
+    // One slot on the host and one on the device, packs of one sample, a snapshot after every two of twelve steps.
+    let sets = [
+        "job.steps=12",
+        "input.prefetch=1",
+        "input.copy.slots=1",
+        "input.packing.samples=[{ tokens = 512, stored = \"8192 B\", cpu = \"100 us\" }]",
+        "checkpoint={ every = 2, trigger = \"steps\", size = \"114670295040 B\", bandwidth = \"2 GB/s\" }",
+        "checkpoint.staging=1 ms",
+        "checkpoint.buffers=8",
+    ];
+    let outcome =
+        simulate(&job(PACKS, &sets).inputs(None).expect("legal"), 0, Detail::Full).expect("it ends");
+    assert_eq!((outcome.elapsed.as_nanos(), outcome.lost.input_wait.as_nanos()), (29_210_368, 210_368));
+    assert_eq!(outcome.pause_total.as_nanos(), 5_000_000);
+}
+
+#[test]
+fn samples_are_listed_or_drawn() {
+    let packing = |sets: &[&str]| {
+        let input = job(PACKS, sets).inputs(None).expect("legal").input.expect("there is one");
+        input.packing.expect("there is one")
+    };
+    let written = packing(&[]);
+    assert_eq!((written.tokens, written.rest), (512, Rest::Padded));
+    let plain = packing(&[
+        "input.packing.samples=[100, { tokens = 200, cpu = \"7 us\" }]",
+        "input.packing.bytes_per_token=4 B",
+        "input.packing.cpu_per_sample=3 us",
+        "input.packing.split=true",
+    ]);
+    let sample = |tokens: u64, stored: u64, micros: u64| Sample {
+        tokens,
+        stored: Bytes::new(stored),
+        cpu: Duration::from_nanos(micros * 1_000),
+    };
+    assert_eq!(plain.samples, Samples::Listed(vec![sample(100, 400, 3), sample(200, 800, 7)]));
+    assert_eq!(plain.rest, Rest::Split);
+    let drawn = |text: &str| match packing(&[&format!("input.packing.samples={text}")]).samples {
+        Samples::Drawn { lengths, .. } => lengths,
+        Samples::Listed(samples) => panic!("{samples:?}"),
+    };
+    let lognormal = drawn("{ distribution = \"lognormal\", mean = 300, variation = 0.5 }");
+    assert_eq!(lognormal, TokenLengths::Lognormal { mean: 300.0, variation: 0.5 });
+    let uniform = drawn("{ distribution = \"uniform\", low = 3, high = 9 }");
+    assert_eq!(uniform, TokenLengths::Uniform { low: 3, high: 9 });
+    let fixed = packing(&["input.packing.samples=64"]).samples;
+    assert_eq!(fixed, Samples::Listed(vec![sample(64, 0, 0)]));
 }

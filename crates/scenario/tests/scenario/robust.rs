@@ -117,6 +117,9 @@ delivery = 2
 prefetch = 768
 read = { bytes = "4 MB", bandwidth = "1 GB/s", cache = { epoch_items = 1000, bandwidth = "5 GB/s" } }
 stops = [{ from = "1 h", to = "2 h", workers = 3 }]
+readers = 2
+copy = { bytes = "64 MB", bandwidth = "25 GB/s", slots = 3 }
+packing = { tokens = 8192, samples = [448, { tokens = 900, stored = "2 kB", cpu = "1 ms" }], split = true }
 [stragglers]
 windows = [{ from = "200 s", to = "400 s", factor = 1.25 }]
 ranks = 64
