@@ -11,6 +11,8 @@
 mod fields;
 mod manifest;
 mod merge;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod plots;
 mod points;
 mod progress;
@@ -24,6 +26,8 @@ mod store;
 pub(crate) use fields::{bare, header};
 pub(crate) use manifest::Manifest;
 pub(crate) use merge::merge;
+#[cfg(feature = "parquet")]
+pub(crate) use parquet::write as write_parquet;
 pub(crate) use plots::{axis, draw};
 pub(crate) use points::Points;
 pub(crate) use progress::Progress;

@@ -59,5 +59,5 @@ pub use scenario::{Scenario, parse};
 pub use schema::schema;
 pub use search::{Objective, SearchSpace, Split, SplitPart};
 pub use step::{LayerCosts, OrderSource, StepScenario};
-pub use sweep::{Axis, Sweep};
+pub use sweep::{Axis, Sweep, Values};
 pub use units::{Factor, Share, UnitError, parse_bytes, parse_duration, parse_rate, parse_signed_bytes};

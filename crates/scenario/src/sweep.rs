@@ -13,6 +13,7 @@ use crate::read::{FromItem, Place, Problems, closest, join};
 use crate::table::{is_known, known_keys, open};
 use crate::tree::{Entry, Item, Node, Table, parse_document};
 
+pub use range::Values;
 use range::{RangeError, parse_range};
 
 /// The keys that a scenario wants varied, in the order of the file.
@@ -28,9 +29,7 @@ pub struct Axis {
     /// Dotted: `pipeline.micro_batches`.
     pub key: String,
     /// As TOML: `8`, `"1f1b"`. At least one.
-    pub values: Vec<String>,
-    /// Whether they were written as a range, so that what lies between them may be tried too.
-    pub is_range: bool,
+    pub values: Values,
     /// Where it was written, as errors name it.
     origin: &'static str,
 }
@@ -159,13 +158,13 @@ fn read_axis(key: &str, entry: &Entry, origin: &'static str) -> Result<Axis, Dia
     if let Some(problem) = unknown_key(key, entry.key_span, origin) {
         return Err(problem);
     }
-    let (values, is_range) = match &entry.item.node {
+    let values = match &entry.item.node {
         Node::Text(text) => match parse_range(text) {
-            Some(values) => (values.map_err(|error| broken_range(origin, entry.item.span, &error))?, true),
-            None => (Vec::new(), false),
+            Some(values) => values.map_err(|error| broken_range(origin, entry.item.span, &error))?,
+            None => Values::listed(Vec::new()),
         },
-        Node::List(items) => (items.iter().map(as_toml).collect(), false),
-        _ => (Vec::new(), false),
+        Node::List(items) => Values::listed(items.iter().map(as_toml).collect()),
+        _ => Values::listed(Vec::new()),
     };
     if values.is_empty() {
         let message = format!(
@@ -175,7 +174,7 @@ fn read_axis(key: &str, entry: &Entry, origin: &'static str) -> Result<Axis, Dia
         let help = format!("write `\"{key}\" = [...]` or `\"{key}\" = \"1..64\"`");
         return Err(Diagnostic::new(entry.item.span, message).help(help));
     }
-    Ok(Axis { key: key.to_owned(), values, is_range, origin })
+    Ok(Axis { key: key.to_owned(), values, origin })
 }
 
 /// How errors call the places where axes are written.
@@ -213,15 +212,13 @@ fn read_vary(text: &str) -> Result<Axis, Diagnostic> {
     if let Some(problem) = unknown_key(trimmed, span(0, key.len()), VARY) {
         return Err(problem);
     }
-    let range = parse_range(values);
-    let is_range = range.is_some();
-    let values = if let Some(values) = range {
+    let values = if let Some(values) = parse_range(values) {
         values.map_err(|error| broken_range(VARY, whole, &error))?
     } else {
         let read = |(at, piece): (usize, &str)| Ok(as_toml(&read_value(piece, 0, offset + at)?));
-        split_values(values).into_iter().map(read).collect::<Result<_, Diagnostic>>()?
+        Values::listed(split_values(values).into_iter().map(read).collect::<Result<_, Diagnostic>>()?)
     };
-    Ok(Axis { key: trimmed.to_owned(), values, is_range, origin: VARY })
+    Ok(Axis { key: trimmed.to_owned(), values, origin: VARY })
 }
 
 /// The pieces between commas that are not inside brackets or quotes, each with its place.

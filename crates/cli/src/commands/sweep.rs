@@ -57,6 +57,8 @@ pub(crate) fn run(typed: &args::Sweep) -> Result<Ending> {
 /// Draws a whole sweep and says what it shows.
 fn finish(typed: &args::Sweep, manifest: &Manifest) -> Result<Ending> {
     let drawn = draw(&typed.out, manifest)?;
+    #[cfg(feature = "parquet")]
+    crate::sweep::write_parquet(&typed.out, manifest)?;
     if !typed.quiet {
         output::print(&drawn.text)?;
     }

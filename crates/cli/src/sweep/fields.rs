@@ -2,39 +2,57 @@
 //!
 //! A row is one line: line ends inside values become spaces, so that a torn line is known by its missing end.
 
+use std::borrow::Cow;
+
 use anyhow::{Context, Result};
 use pipestep_engine::Bytes;
 
 use super::quantity::Quantity;
 use super::space::Space;
 
-/// Columns before those of the swept keys.
-const FIRST: &str = "point";
-/// Columns after those of the swept keys. A number that does not apply is empty.
-const LAST: [&str; 23] = [
-    "schedule",
-    "ranks",
-    "chunks",
-    "micro_batches",
-    "makespan_ns",
-    "bubble_by_makespan",
-    "bubble_by_longest_span",
-    "bubble_over_ideal",
-    "utilisation",
-    "tokens_per_second",
-    "peak_bytes",
-    "peak_bytes_by_rank",
-    "budget_bytes",
-    "fits",
-    "jitter_mean_ns",
-    "jitter_standard_error_ns",
-    "jitter_p95_ns",
-    "job_elapsed_ns",
-    "job_useful_fraction",
-    "rl_round_ns",
-    "rl_useful_samples_per_s",
-    "simulated",
-    "reason",
+/// The column before those of the swept keys.
+pub(crate) const FIRST: &str = "point";
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Words.
+    Text,
+    /// A whole number below 2^63.
+    Whole,
+    /// A number.
+    Real,
+    /// `true` or `false`.
+    Truth,
+    /// Whole numbers with spaces between.
+    Wholes,
+}
+
+/// Columns after those of the swept keys. What does not apply is empty.
+pub(crate) const LAST: [(&str, Kind); 23] = [
+    ("schedule", Kind::Text),
+    ("ranks", Kind::Whole),
+    ("chunks", Kind::Whole),
+    ("micro_batches", Kind::Whole),
+    ("makespan_ns", Kind::Whole),
+    ("bubble_by_makespan", Kind::Real),
+    ("bubble_by_longest_span", Kind::Real),
+    ("bubble_over_ideal", Kind::Real),
+    ("utilisation", Kind::Real),
+    ("tokens_per_second", Kind::Real),
+    ("peak_bytes", Kind::Whole),
+    ("peak_bytes_by_rank", Kind::Wholes),
+    ("budget_bytes", Kind::Whole),
+    ("fits", Kind::Truth),
+    ("jitter_mean_ns", Kind::Real),
+    ("jitter_standard_error_ns", Kind::Real),
+    ("jitter_p95_ns", Kind::Real),
+    ("job_elapsed_ns", Kind::Real),
+    ("job_useful_fraction", Kind::Real),
+    ("rl_round_ns", Kind::Whole),
+    ("rl_useful_samples_per_s", Kind::Real),
+    ("simulated", Kind::Truth),
+    ("reason", Kind::Text),
 ];
 
 /// What one legal point came to: whatever parts its scenario has.
@@ -147,12 +165,12 @@ impl Fields {
 /// The header line of a sweep over `space`.
 pub(crate) fn header(space: &Space) -> Result<String> {
     let keys = space.axes().iter().map(|axis| axis.key.clone());
-    let last = LAST.into_iter().map(str::to_owned);
+    let last = LAST.into_iter().map(|(name, _)| name.to_owned());
     line(std::iter::once(FIRST.to_owned()).chain(keys).chain(last))
 }
 
 /// The line of a point: what it came to, or why it is not legal.
-pub(crate) fn row(point: u64, values: &[&str], outcome: Result<Fields, String>) -> Result<String> {
+pub(crate) fn row(point: u64, values: &[Cow<'_, str>], outcome: Result<Fields, String>) -> Result<String> {
     let cells = match outcome {
         Ok(fields) => fields.cells(),
         Err(reason) => {
@@ -223,7 +241,7 @@ impl Row {
             return None;
         }
         let cell = |name: &str| {
-            let place = LAST.iter().position(|&column| column == name)?;
+            let place = LAST.iter().position(|&(column, _)| column == name)?;
             record.get(1 + keys + place).filter(|text| !text.is_empty())
         };
         let number = |name: &str| cell(name).and_then(|text| text.parse::<f64>().ok());
@@ -272,7 +290,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        let line = row(12, &["8", "\"1f1b\""], Ok(fields())).expect("plain");
+        let line = row(12, &["8", "\"1f1b\""].map(Cow::from), Ok(fields())).expect("plain");
         assert_eq!(
             line,
             "12,8,1f1b,1f1b,2,1,8,347000000,0.25,0.25,0.3333333333333333,0.75,2950.5,9,7 9,8,false,,,,,,5000,0.5,true,\n"
@@ -287,7 +305,8 @@ mod tests {
 
     #[test]
     fn a_reason_stays_on_its_line() {
-        let line = row(3, &["1", "x,\"y\""], Err("no, \"really\"\n  not".to_owned())).expect("plain");
+        let line =
+            row(3, &["1", "x,\"y\""].map(Cow::from), Err("no, \"really\"\n  not".to_owned())).expect("plain");
         assert_eq!(line.matches('\n').count(), 1);
         let row = read(&line).expect("it is whole");
         assert_eq!((row.found, row.reason.as_str()), (None, "no, \"really\" not"));
@@ -300,7 +319,7 @@ mod tests {
             ["pipeline.ranks=1", "pipeline.chunks=1"].map(|text| Axis::vary(text).expect("it is right"));
         let space = Space::new(&Sweep { axes: axes.into() }, &[], &[]).expect("two keys");
         let header = header(&space).expect("plain");
-        let row = row(0, &["1", "2"], Ok(fields())).expect("plain");
+        let row = row(0, &["1", "2"].map(Cow::from), Ok(fields())).expect("plain");
         assert_eq!(header.matches(',').count(), row.matches(',').count());
     }
 

@@ -12,6 +12,9 @@ use super::space::Shard;
 use super::store::{RESULTS, Store, begun};
 use crate::sweep::store::Begun;
 
+/// Rows that are written at one go.
+const AT_ONCE: usize = 1_024;
+
 /// Writes the rows of all shards to `to`, in point order.
 ///
 /// # Errors
@@ -29,6 +32,8 @@ pub(crate) fn merge(shards: &[PathBuf], to: &Path, if_begun: Begun) -> Result<Ma
     }
     whole.write(to)?;
     let mut store = Store::open(to, &readers[0].1.clone(), Shard::WHOLE)?;
+    let there = store.written();
+    let mut batch = Vec::new();
     for point in 0..whole.points() {
         let of = readers.len() as u64;
         let (reader, _) = &mut readers[(point % of) as usize];
@@ -40,10 +45,14 @@ pub(crate) fn merge(shards: &[PathBuf], to: &Path, if_begun: Begun) -> Result<Ma
         if !line.ends_with('\n') || point_of(line.as_bytes()) != Some(point) {
             bail!("`{}` has no row of point {point}: is that shard done?", reader.path.display());
         }
-        if point >= store.written() {
-            store.add(point, line)?;
+        if point >= there {
+            batch.push((point, line));
+        }
+        if batch.len() == AT_ONCE {
+            store.add(std::mem::take(&mut batch))?;
         }
     }
+    store.add(batch)?;
     store.finish()?;
     Ok(whole)
 }

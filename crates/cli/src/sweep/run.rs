@@ -1,13 +1,16 @@
-//! Points over threads: each takes the next point, and one thread keeps the rows as they come.
+//! Points over threads: each takes the next points, and one thread keeps the rows as they come.
 //!
-//! No thread goes further ahead of the first unfinished point than a fixed number of points, so that the rows
+//! A thread takes one point at a time, or several where they are so cheap that handing them over would cost more than
+//! they do. No thread goes further ahead of the first unfinished point than a fixed number of points, so that the rows
 //! which wait for their turn take the same memory however many points there are.
 
 use std::collections::BTreeSet;
+use std::mem;
 use std::path::Path;
 use std::sync::mpsc;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
@@ -19,6 +22,10 @@ use super::store::Store;
 
 /// How far ahead of the first unfinished point a thread may go.
 const WINDOW: u64 = 4_096;
+/// Points that are taken at once at most, so that a thread never has all that the window allows.
+const MOST_AT_ONCE: usize = 64;
+/// What is finished is handed over at least this often: a kill loses no more.
+const OFTEN: Duration = Duration::from_millis(2);
 
 /// Computes what is missing in `store`.
 ///
@@ -41,26 +48,21 @@ pub(crate) fn run(
     let kept = threads.in_place_scope(|scope| {
         for _ in 0..jobs {
             let (sender, queue) = (sender.clone(), &queue);
-            scope.spawn(move |_| {
-                let _guard = StopOnPanic(queue);
-                while let Some(position) = queue.take() {
-                    let row = points.row(shard.point(position));
-                    if sender.send((position, row)).is_err() {
-                        break;
-                    }
-                }
-            });
+            scope.spawn(move |_| work(points, shard, queue, &sender));
         }
         drop(sender);
         let mut keep = || -> Result<()> {
             let mut files = 0;
-            for (position, row) in &rows {
+            while let Ok(first) = rows.recv() {
+                let all = std::iter::once(first).chain(rows.try_iter()).flatten();
+                let (kept, failed) = until_error(all);
                 // What a row depends on is written down before the row.
                 if points.count_files() > files && manifest.add_files(points.files_read()) {
                     manifest.write(directory)?;
                 }
                 files = points.count_files();
-                store.add(position, row?)?;
+                store.add(kept)?;
+                failed?;
                 queue.advance(store.written());
                 if progress.show(store.finished()) {
                     store.sync()?;
@@ -80,6 +82,54 @@ pub(crate) fn run(
              `--resume` goes on"
         )
     })
+}
+
+/// A finished point: its position, and its row or why this machine cannot compute it.
+type Finished = (u64, Result<String>);
+
+/// What one thread does.
+fn work(points: &Points, shard: Shard, queue: &Queue, sender: &mpsc::Sender<Vec<Finished>>) {
+    let _guard = StopOnPanic(queue);
+    let mut at_once = 1;
+    loop {
+        let positions = queue.take(at_once);
+        if positions.is_empty() {
+            return;
+        }
+        let (begun, count) = (Instant::now(), positions.len());
+        let mut finished = Vec::with_capacity(count);
+        let mut held_since = begun;
+        for position in positions {
+            finished.push((position, points.row(shard.point(position))));
+            if held_since.elapsed() >= OFTEN {
+                if sender.send(mem::take(&mut finished)).is_err() {
+                    return;
+                }
+                held_since = Instant::now();
+            }
+        }
+        if !finished.is_empty() && sender.send(finished).is_err() {
+            return;
+        }
+        // Twice as many where they took no time, one where they took long.
+        at_once = match begun.elapsed() {
+            short if short < OFTEN / 2 => (2 * count).min(MOST_AT_ONCE),
+            long if long > 2 * OFTEN => 1,
+            _ => count,
+        };
+    }
+}
+
+/// The rows before the first error, and that.
+fn until_error(all: impl Iterator<Item = Finished>) -> (Vec<(u64, String)>, Result<()>) {
+    let mut kept = Vec::new();
+    for (position, row) in all {
+        match row {
+            Ok(row) => kept.push((position, row)),
+            Err(error) => return (kept, Err(error)),
+        }
+    }
+    (kept, Ok(()))
 }
 
 /// Which positions are taken.
@@ -105,15 +155,24 @@ impl Queue {
         Self { count, early: store.early().collect(), state: Mutex::new(state), moved: Condvar::new() }
     }
 
-    /// The next position, once it is near enough; `None` when there is none.
-    fn take(&self) -> Option<u64> {
+    /// The next positions, at most so many, once they are near enough; none when there is none left.
+    fn take(&self, most: usize) -> Vec<u64> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let too_far = |state: &mut State| !state.stopped && state.next >= state.written + WINDOW;
         let waited = self.moved.wait_while(state, too_far);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
-        let position = (state.next..self.count).find(|position| !self.early.contains(position))?;
-        state.next = position + 1;
-        (!state.stopped).then_some(position)
+        if state.stopped {
+            return Vec::new();
+        }
+        let end = self.count.min(state.written + WINDOW);
+        let near = (state.next..end).filter(|position| !self.early.contains(position));
+        let mut positions: Vec<u64> = near.take(most).collect();
+        if positions.is_empty() {
+            // All that is near has been there from the start: the first beyond it.
+            positions.extend((end..self.count).find(|position| !self.early.contains(position)));
+        }
+        state.next = positions.last().map_or(self.count, |last| last + 1);
+        positions
     }
 
     fn advance(&self, written: u64) {
@@ -135,5 +194,45 @@ impl Drop for StopOnPanic<'_> {
         if thread::panicking() {
             self.0.stop();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(count: u64, written: u64, early: &[u64]) -> Queue {
+        let state = State { next: written, written, stopped: false };
+        let early = early.iter().copied().collect();
+        Queue { count, early, state: Mutex::new(state), moved: Condvar::new() }
+    }
+
+    #[test]
+    fn every_position_is_taken_once_but_those_that_are_there() {
+        for most in [1, 3, 64] {
+            let queue = queue(100, 5, &[6, 7, 50, 99]);
+            let mut taken = Vec::new();
+            loop {
+                let positions = queue.take(most);
+                if positions.is_empty() {
+                    break;
+                }
+                assert!(positions.len() <= most);
+                taken.extend(positions);
+            }
+            let expected: Vec<u64> = (5..100).filter(|position| ![6, 7, 50, 99].contains(position)).collect();
+            assert_eq!(taken, expected);
+        }
+    }
+
+    #[test]
+    fn nothing_is_taken_too_far_ahead() {
+        let queue = queue(3 * WINDOW, 0, &[]);
+        let near: Vec<u64> = (0..WINDOW / 64).flat_map(|_| queue.take(64)).collect();
+        assert_eq!(near, (0..WINDOW).collect::<Vec<_>>());
+        queue.advance(10);
+        assert_eq!(queue.take(64), (WINDOW..WINDOW + 10).collect::<Vec<_>>());
+        queue.stop();
+        assert!(queue.take(64).is_empty());
     }
 }

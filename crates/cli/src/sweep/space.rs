@@ -1,5 +1,7 @@
 //! The space of a sweep: the cross product of its keys' values, numbered with the last key fastest.
 
+use std::borrow::Cow;
+
 use anyhow::{Context, Result, bail};
 use pipestep_scenario::{Axis, Override, Sweep};
 
@@ -45,9 +47,9 @@ impl Space {
     }
 
     /// The values of a point, key by key.
-    pub(crate) fn at(&self, point: u64) -> Vec<&str> {
+    pub(crate) fn at(&self, point: u64) -> Vec<Cow<'_, str>> {
         let places = places(&self.sizes, point);
-        self.axes.iter().zip(places).map(|(axis, place)| axis.values[place as usize].as_str()).collect()
+        self.axes.iter().zip(places).filter_map(|(axis, place)| axis.values.get(place as usize)).collect()
     }
 
     /// The overrides that make a scenario that of a point.
@@ -160,9 +162,9 @@ mod tests {
     fn the_command_line_wins_over_the_file() {
         let file = ["pipeline.ranks=1,2", "pipeline.chunks=3"];
         let varied = space(&file, &["pipeline.ranks=7..9"], &[]).expect("fine");
-        assert_eq!((varied.points(), varied.at(2)), (3, vec!["9", "3"]));
+        assert_eq!((varied.points(), varied.at(2)), (3, vec!["9".into(), "3".into()]));
         let pinned = space(&file, &[], &["pipeline.ranks=5"]).expect("fine");
-        assert_eq!((pinned.points(), pinned.at(0)), (1, vec!["3"]));
+        assert_eq!((pinned.points(), pinned.at(0)), (1, vec!["3".into()]));
     }
 
     #[test]

@@ -99,7 +99,7 @@ impl Store {
         };
         store.read_results(header).with_context(|| format!("cannot read `{}`", path.display()))?;
         store.read_early().with_context(|| format!("cannot read `{}`", early_path.display()))?;
-        store.write_waiting(String::new())?;
+        store.write_waiting()?;
         Ok(store)
     }
 
@@ -118,18 +118,23 @@ impl Store {
         self.written + self.waiting.len() as u64
     }
 
-    /// Keeps the row of a position.
+    /// Keeps the rows of some positions: those whose turn it is in their place, the others as early ones, each kind
+    /// at one go.
     ///
     /// # Errors
     /// What the system reports: a full disk.
-    pub(crate) fn add(&mut self, position: u64, line: String) -> Result<()> {
-        if position == self.written {
-            return self.write_waiting(line);
+    pub(crate) fn add(&mut self, rows: Vec<(u64, String)>) -> Result<()> {
+        let positions: Vec<u64> = rows.iter().map(|(position, _)| *position).collect();
+        self.waiting.extend(rows);
+        self.write_waiting()?;
+        let early = positions.iter().filter_map(|position| self.waiting.get(position));
+        let lines: String = early.map(String::as_str).collect();
+        if lines.is_empty() {
+            return Ok(());
         }
         let path = || format!("cannot write `{}`", self.directory.join(EARLY).display());
-        self.early.write_all(line.as_bytes()).with_context(path)?;
-        self.early_bytes += line.len() as u64;
-        self.waiting.insert(position, line);
+        self.early.write_all(lines.as_bytes()).with_context(path)?;
+        self.early_bytes += lines.len() as u64;
         Ok(())
     }
 
@@ -152,12 +157,15 @@ impl Store {
         fs::remove_file(&path).with_context(|| format!("cannot remove `{}`", path.display()))
     }
 
-    /// Writes `lines` and then every early row whose turn has come, at one go.
-    fn write_waiting(&mut self, mut lines: String) -> Result<()> {
-        let mut next = self.written + u64::from(!lines.is_empty());
+    /// Writes every row whose turn has come, at one go.
+    fn write_waiting(&mut self) -> Result<()> {
+        let (mut lines, mut next) = (String::new(), self.written);
         while let Some(line) = self.waiting.remove(&next) {
             lines.push_str(&line);
             next += 1;
+        }
+        if lines.is_empty() {
+            return Ok(());
         }
         let path = || format!("cannot write `{}`", self.directory.join(RESULTS).display());
         self.results.write_all(lines.as_bytes()).with_context(path)?;
@@ -267,14 +275,33 @@ mod tests {
         let place = tempfile::tempdir().expect("there is room");
         let mut store = whole(place.path());
         for position in [2, 0, 4, 1] {
-            store.add(position, format!("{position},a\n")).expect("there is room");
+            store.add(vec![(position, format!("{position},a\n"))]).expect("there is room");
         }
         assert_eq!(content(place.path(), RESULTS), "point,x\n0,a\n1,a\n2,a\n");
         assert_eq!((store.written(), store.finished()), (3, 4));
-        store.add(3, "3,a\n".to_owned()).expect("there is room");
+        store.add(vec![(3, "3,a\n".to_owned())]).expect("there is room");
         store.finish().expect("it is done");
         assert_eq!(content(place.path(), RESULTS), "point,x\n0,a\n1,a\n2,a\n3,a\n4,a\n");
         assert!(!place.path().join(EARLY).exists());
+    }
+
+    #[test]
+    fn many_rows_at_once_are_those_rows_one_by_one() {
+        let row = |position: u64| (position, format!("{position},a\n"));
+        let (one, many) =
+            (tempfile::tempdir().expect("there is room"), tempfile::tempdir().expect("there is room"));
+        let (mut by_one, mut at_once) = (whole(one.path()), whole(many.path()));
+        for batch in [vec![5, 1], vec![0, 7, 2], vec![3], vec![]] {
+            at_once.add(batch.iter().copied().map(row).collect()).expect("there is room");
+            for position in batch {
+                by_one.add(vec![row(position)]).expect("there is room");
+            }
+        }
+        assert_eq!((at_once.written(), at_once.finished()), (4, 6));
+        assert_eq!(content(one.path(), RESULTS), content(many.path(), RESULTS));
+        let early: Vec<u64> = at_once.early().collect();
+        drop((by_one, at_once));
+        assert_eq!(whole(many.path()).early().collect::<Vec<_>>(), early);
     }
 
     #[test]
@@ -295,9 +322,9 @@ mod tests {
                     let kept = point_of(line.as_bytes()).is_none_or(|point| there.contains(&point));
                     assert!(kept || !line.ends_with('\n'), "{cut_results} {cut_early}: lost {line:?}");
                 }
-                for position in (0..6).filter(|position| !there.contains(position)) {
-                    store.add(position, format!("{position},a\n")).expect("there is room");
-                }
+                let missing = (0..6).rev().filter(|position| !there.contains(position));
+                let rows = missing.map(|position| (position, format!("{position},a\n"))).collect();
+                store.add(rows).expect("there is room");
                 store.finish().expect("it is done");
                 let all: Vec<String> = (0..6).map(|point| format!("{point},a\n")).collect();
                 assert_eq!(content(place.path(), RESULTS), HEADER.to_owned() + &all.concat());
@@ -311,7 +338,7 @@ mod tests {
         let mut store = whole(place.path());
         let long = "a".repeat(1_000);
         for position in (1..200).chain([0]) {
-            store.add(position, format!("{position},{long}\n")).expect("there is room");
+            store.add(vec![(position, format!("{position},{long}\n"))]).expect("there is room");
         }
         assert_eq!(content(place.path(), EARLY), "");
         assert_eq!(store.written(), 200);

@@ -1,9 +1,13 @@
 //! The `pipestep` binary from outside: every documented command, every output, and the docs that are generated.
 
+// With Parquet the directory of a sweep has a file more than the documentation lists.
+#[cfg(not(feature = "parquet"))]
 mod documented;
 mod help;
 mod kill;
 mod outputs;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod pytorch;
 mod ray;
 mod reference;

@@ -1,8 +1,79 @@
-//! Ranges of values to try: `1..64`, `1..64:2`, `1..1024*2`, `5 ms..20 ms:5 ms`.
+//! Values to try: listed ones, and ranges such as `1..64`, `1..64:2`, `1..1024*2`, `5 ms..20 ms:5 ms`.
 //!
-//! Both ends are included where the steps meet them. Numbers are whole numbers or decimals and exact.
+//! Both ends of a range are included where the steps meet them. Numbers are whole numbers or decimals and exact. The
+//! values of a range by steps are made when they are asked for, so that a long one takes no memory.
+
+use std::borrow::Cow;
 
 use crate::units::Decimal;
+
+/// The values of an axis, as TOML.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Values(Kind);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    Listed(Vec<String>),
+    /// By a factor: few, since they grow so fast.
+    Grown(Vec<String>),
+    Even(Even),
+}
+
+/// A range by equal steps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Even {
+    first: u128,
+    step: u128,
+    count: usize,
+    /// Decimal places.
+    scale: u32,
+    unit: String,
+}
+
+impl Values {
+    /// Values that were written one by one.
+    pub(super) const fn listed(values: Vec<String>) -> Self {
+        Self(Kind::Listed(values))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Kind::Listed(values) | Kind::Grown(values) => values.len(),
+            Kind::Even(range) => range.count,
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// One of them: `8`, `"1f1b"`; `None` past the last.
+    pub fn get(&self, index: usize) -> Option<Cow<'_, str>> {
+        match &self.0 {
+            Kind::Listed(values) | Kind::Grown(values) => {
+                values.get(index).map(|value| value.as_str().into())
+            }
+            Kind::Even(range) if index < range.count => {
+                // The last value was found to fit.
+                let value = range.first + index as u128 * range.step;
+                Some(print(value, range.scale, &range.unit).into())
+            }
+            Kind::Even(_) => None,
+        }
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        (0..self.len()).filter_map(|index| self.get(index))
+    }
+
+    /// Whether they were written as a range, so that what lies between them may be tried too.
+    pub const fn is_range(&self) -> bool {
+        !matches!(self.0, Kind::Listed(_))
+    }
+}
 
 /// The most values that a range may have.
 const MOST: usize = 1_000_000;
@@ -31,14 +102,14 @@ enum Step {
 }
 
 /// The values of a range as TOML, if the text is one at all: two numbers with `..` between them.
-pub(crate) fn parse_range(text: &str) -> Option<Result<Vec<String>, RangeError>> {
+pub(crate) fn parse_range(text: &str) -> Option<Result<Values, RangeError>> {
     let (low, rest) = text.split_once("..")?;
     let starts_as_number =
         |text: &str| text.trim_start().starts_with(|c: char| c.is_ascii_digit() || c == '.');
     starts_as_number(low).then(|| values(text, low, rest))
 }
 
-fn values(text: &str, low: &str, rest: &str) -> Result<Vec<String>, RangeError> {
+fn values(text: &str, low: &str, rest: &str) -> Result<Values, RangeError> {
     let whole = || text.trim().to_owned();
     let no_numbers = || RangeError::NoNumbers { text: whole() };
     let (high, by, geometric) = match (rest.split_once(':'), rest.split_once('*')) {
@@ -86,13 +157,28 @@ fn values(text: &str, low: &str, rest: &str) -> Result<Vec<String>, RangeError> 
     if first > last {
         return Err(RangeError::Empty { text: whole() });
     }
-    walk(first, last, &step, |value| print(value, scale, unit))
-        .ok_or_else(|| RangeError::TooMany { text: whole() })
+    let too_many = || RangeError::TooMany { text: whole() };
+    match step {
+        Step::Add(step) => {
+            let count = usize::try_from((last - first) / step).ok().and_then(|steps| steps.checked_add(1));
+            let count = count.filter(|&count| count <= MOST).ok_or_else(too_many)?;
+            Ok(Values(Kind::Even(Even { first, step, count, scale, unit: unit.to_owned() })))
+        }
+        Step::Multiply { numerator, denominator } => {
+            let grown = grow(first, last, (numerator, denominator), |value| print(value, scale, unit));
+            Ok(Values(Kind::Grown(grown.ok_or_else(too_many)?)))
+        }
+    }
 }
 
-/// Every value from `first` to `last`; `None` if there are too many. A product that is no whole number of the
-/// last decimal place is cut there, and counts if it is larger than the value before.
-fn walk(first: u128, last: u128, step: &Step, print: impl Fn(u128) -> String) -> Option<Vec<String>> {
+/// Every value from `first` to `last` by a factor; `None` if there are too many. A product that is no whole number of
+/// the last decimal place is cut there, and counts if it is larger than the value before.
+fn grow(
+    first: u128,
+    last: u128,
+    (numerator, denominator): (u128, u128),
+    print: impl Fn(u128) -> String,
+) -> Option<Vec<String>> {
     let mut values = Vec::new();
     let mut value = first;
     while value <= last {
@@ -100,14 +186,8 @@ fn walk(first: u128, last: u128, step: &Step, print: impl Fn(u128) -> String) ->
             return None;
         }
         values.push(print(value));
-        let next = match *step {
-            Step::Add(step) => value.checked_add(step),
-            Step::Multiply { numerator, denominator } => {
-                let product = value.checked_mul(numerator).map(|product| product / denominator);
-                product.map(|product| product.max(value + 1))
-            }
-        };
-        match next {
+        let product = value.checked_mul(numerator).map(|product| product / denominator);
+        match product.map(|product| product.max(value + 1)) {
             Some(next) => value = next,
             None => break,
         }
@@ -139,7 +219,16 @@ mod tests {
     use super::*;
 
     fn range(text: &str) -> Vec<String> {
-        parse_range(text).expect("it looks like a range").expect("it is one")
+        let values = parse_range(text).expect("it looks like a range").expect("it is one");
+        assert_eq!((values.get(values.len()), values.is_range()), (None, true));
+        values.iter().map(Cow::into_owned).collect()
+    }
+
+    #[test]
+    fn a_long_range_takes_no_memory() {
+        let values = parse_range("1..1000000").expect("it looks like a range").expect("it is one");
+        assert!(matches!(values, Values(Kind::Even(_))), "{values:?}");
+        assert_eq!((values.len(), values.get(999_999)), (1_000_000, Some("1000000".into())));
     }
 
     #[test]

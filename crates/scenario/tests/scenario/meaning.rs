@@ -208,7 +208,7 @@ fn a_sweep_is_a_list_of_overrides() {
     let axes = &scenario.sweep.axes;
     let keys: Vec<&str> = axes.iter().map(|axis| axis.key.as_str()).collect();
     assert_eq!(keys, ["pipeline.micro_batches", "time.forward", "pipeline.layers"]);
-    assert_eq!(axes[1].values, ["\"5 ms\"", "\"10 ms\""]);
+    assert_eq!(axes[1].values.iter().collect::<Vec<_>>(), ["\"5 ms\"", "\"10 ms\""]);
     let point: Vec<Override> = axes.iter().filter_map(|axis| axis.at(1)).collect();
     let point = parse(&text, "test.toml", &point).expect("legal").step.expect("a step");
     assert_eq!(point.inputs.shape().micro_batches(), 2);
@@ -221,7 +221,7 @@ fn ranges_are_lists() {
         "{MINIMAL}[sweep]\n\"pipeline.micro_batches\" = \"1..64*4\"\n\"time.forward\" = \"5 ms..15 ms:5 ms\"\n"
     );
     let mut sweep = legal(&text, &[]).sweep;
-    assert_eq!(sweep.axes[0].values, ["1", "4", "16", "64"]);
+    assert_eq!(sweep.axes[0].values.iter().collect::<Vec<_>>(), ["1", "4", "16", "64"]);
     let point: Vec<Override> = sweep.axes.iter().filter_map(|axis| axis.at(2)).collect();
     let point = parse(&text, "test.toml", &point).expect("legal").step.expect("a step");
     assert_eq!(point.inputs.shape().micro_batches(), 16);
@@ -232,9 +232,9 @@ fn ranges_are_lists() {
     sweep.vary(Axis::vary("pipeline.layers=[1, 1, 1, 1],2").expect("a list"));
     let keys: Vec<&str> = sweep.axes.iter().map(|axis| axis.key.as_str()).collect();
     assert_eq!(keys, ["pipeline.micro_batches", "time.forward", "pipeline.schedule", "pipeline.layers"]);
-    assert_eq!(sweep.axes[0].values, ["8", "9", "10"]);
-    assert_eq!(sweep.axes[2].values, ["\"1f1b\"", "\"gpipe\""]);
-    assert_eq!(sweep.axes[3].values, ["[1, 1, 1, 1]", "2"]);
+    assert_eq!(sweep.axes[0].values.iter().collect::<Vec<_>>(), ["8", "9", "10"]);
+    assert_eq!(sweep.axes[2].values.iter().collect::<Vec<_>>(), ["\"1f1b\"", "\"gpipe\""]);
+    assert_eq!(sweep.axes[3].values.iter().collect::<Vec<_>>(), ["[1, 1, 1, 1]", "2"]);
 }
 
 #[test]

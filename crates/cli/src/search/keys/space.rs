@@ -2,6 +2,8 @@
 //!
 //! A key, and a split as a whole, is one [`Dimension`]; a setting makes one [`Choice`] of each.
 
+use std::borrow::Cow;
+
 use anyhow::{Result, bail};
 use pipestep_report::Measure;
 use pipestep_scenario::{Axis, Override, Split, Sweep};
@@ -100,12 +102,14 @@ pub(crate) fn name(setting: &[Choice]) -> String {
 impl Dimension {
     fn of_axis(axis: &Axis) -> Self {
         let short = short(&axis.key);
-        let read: Vec<Option<(f64, Measure)>> = axis.values.iter().map(|value| number(bare(value))).collect();
+        let read: Vec<Option<(f64, Measure)>> =
+            axis.values.iter().map(|value| number(bare(&value))).collect();
         let measures: Option<Vec<Measure>> =
             read.iter().map(|read| read.map(|(_, measure)| measure)).collect();
         let measure = measures.filter(|all| all.windows(2).all(|pair| pair[0] == pair[1]));
         let measure = measure.and_then(|all| all.first().copied());
-        let choice = |(value, read): (&String, Option<(f64, Measure)>)| {
+        let choice = |(value, read): (Cow<'_, str>, Option<(f64, Measure)>)| {
+            let value = value.as_ref();
             let shown = bare(value);
             let is_plain = measure.is_none() && !matches!(shown, "true" | "false");
             // Amounts and words need no inner quotes, which are a nuisance in a shell.
@@ -124,8 +128,10 @@ impl Dimension {
             }
         };
         let choices: Vec<Choice> = axis.values.iter().zip(read).map(choice).collect();
-        let unit = axis.values.first().zip(choices.first().and_then(|choice| choice.number));
-        let unit = unit.and_then(|(value, number)| Unit::of(bare(value), number)).filter(|_| axis.is_range);
+        let unit = axis.values.get(0).zip(choices.first().and_then(|choice| choice.number));
+        let unit = unit
+            .and_then(|(value, number)| Unit::of(bare(&value), number))
+            .filter(|_| axis.values.is_range());
         Self { name: axis.key.clone(), measure, choices, is_key: true, unit }
     }
 
