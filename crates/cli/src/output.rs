@@ -54,21 +54,6 @@ pub(crate) fn print(text: &str) -> Result<()> {
     written.context("cannot write to standard output")
 }
 
-/// A text in lines of at most `columns`, broken between words.
-pub(crate) fn folded(text: &str, columns: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
-}
-
 /// Prints lines to standard error. If that is closed there is nobody left to tell.
 pub(crate) fn complain(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");

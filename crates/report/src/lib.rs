@@ -80,3 +80,4 @@ pub use text_gantt::{Ink, TextGantt, text_gantt};
 pub use trace::write_trace;
 pub use tradeoff::{Candidate, tradeoff};
 pub use view::{Labels, StepView};
+pub use wrap::{COLUMNS, folded};

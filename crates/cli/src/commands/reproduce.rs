@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use pipestep_engine::{Bytes, Duration};
+use pipestep_report::folded;
 use serde_json::{Value, json};
 
 use crate::output::{self, Target};
@@ -51,7 +52,7 @@ fn to_text(checked: &[Checked]) -> String {
         }
         let verdict = if *holds { "ok  " } else { "MISS" };
         let value = shown(*value, claim.unit);
-        let mut says = output::folded(&claim.says, 56).into_iter();
+        let mut says = folded(&claim.says, 56).into_iter();
         let first = says.next().unwrap_or_default();
         let row = format!("  {verdict}  {first:56}  {value:>16}  {}", wanted(claim, *holds));
         let _ = writeln!(text, "{}", row.trim_end());

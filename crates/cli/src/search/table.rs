@@ -1,16 +1,15 @@
-//! The tables of a search: numbers to the right, words to the left, no line longer than a terminal.
+//! The shapes of what a search prints: tables with numbers to the right and words to the left, paragraphs, and points
+//! of a list. No line is longer than a terminal.
 
 use std::fmt::Write as _;
 
-use crate::output::folded;
+use pipestep_report::{COLUMNS, folded};
 
-/// No line is longer than this.
-pub(super) const COLUMNS: usize = 100;
 /// The last column is not made narrower than this.
 const NARROWEST: usize = 24;
 
-/// Rows under their headings, the columns `words` to the left and the others to the right. A column that is empty everywhere is left out;
-/// the last one goes on in further lines where it is too long.
+/// Rows under their headings, the columns `words` to the left and the others to the right. A column that is empty
+/// everywhere is left out; the last one goes on in further lines where it is too long.
 pub(super) fn table(headings: &[&str], words: &[usize], rows: &[Vec<String>]) -> String {
     let headings: Vec<String> = headings.iter().map(ToString::to_string).collect();
     let all = || std::iter::once(&headings).chain(rows);
@@ -41,6 +40,16 @@ pub(super) fn table(headings: &[&str], words: &[usize], rows: &[Vec<String>]) ->
         }
     }
     text
+}
+
+/// A paragraph.
+pub(super) fn paragraph(text: &str) -> String {
+    folded(text, COLUMNS).join("\n") + "\n"
+}
+
+/// A point of a list.
+pub(super) fn bullet(text: &str) -> String {
+    format!("  * {}\n", folded(text, COLUMNS - 4).join("\n    "))
 }
 
 #[cfg(test)]

@@ -12,8 +12,7 @@ use super::candidates::{Candidates, Setting};
 use super::evaluate::Evaluated;
 use super::figures::{show_error, with_error};
 use super::find::{Effort, Found};
-use super::table::{COLUMNS, table};
-use crate::output::folded;
+use super::table::{bullet, paragraph, table};
 
 /// The columns of the tables, and which of them are words. Those of drawn runs are empty, and left out, where nothing
 /// is drawn.
@@ -78,13 +77,13 @@ pub(crate) fn command_line(path: &str, set: &[String], sets: Vec<String>) -> Str
 
 /// What is printed.
 pub(crate) fn text(name_of_scenario: &str, candidates: &Candidates, found: &Found, again: &str) -> String {
-    let mut text = format!(
-        "{name_of_scenario}: {} settings; {} simulated, {} left out by bounds, {} not legal\n",
+    let mut text = paragraph(&format!(
+        "{name_of_scenario}: {} settings; {} simulated, {} left out by bounds, {} not legal",
         candidates.settings.len(),
         found.simulated.len(),
         found.left_out,
         found.illegal.len()
-    );
+    ));
     let budget = candidates.written.budget.as_ref().and_then(|budget| budget.iter().min());
     let first = found.best.first().or(found.front.first());
     let rows = |list: &[Evaluated]| {
@@ -106,13 +105,11 @@ pub(crate) fn text(name_of_scenario: &str, candidates: &Candidates, found: &Foun
                 text += "busy and peak are those of the step without scatter\n";
             }
             let _ = writeln!(text, "\nwhy the first one:");
-            for line in why(candidates, found, best) {
-                let _ = writeln!(text, "  * {}", folded(&line, COLUMNS - 4).join("\n    "));
-            }
+            text.extend(why(candidates, found, best).iter().map(|line| bullet(line)));
             // One line however long, so that it can be copied.
             let _ = writeln!(text, "\nto run it:\n\n  {again}");
         }
-        None => text += &nothing(candidates, found, budget.copied()),
+        None => text.extend(["\n", nothing(candidates, found, budget.copied()).as_str()]),
     }
     if !found.front.is_empty() {
         let _ = writeln!(text, "\ntime against memory, whether or not it fits:\n");
@@ -276,10 +273,10 @@ fn nothing(candidates: &Candidates, found: &Found, budget: Option<Bytes>) -> Str
     let smallest = found.simulated.iter().min_by_key(|done| (done.peak(), done.makespan(), done.index));
     let (Some(smallest), Some(budget)) = (smallest, budget) else {
         let reason = found.illegal.first().map_or("there is no setting", |(_, reason)| reason.as_str());
-        return format!("\nnothing could be simulated: {reason}\n");
+        return paragraph(&format!("nothing could be simulated: {reason}"));
     };
     let (name, peak, length) = (name(candidates, smallest), smallest.peak(), smallest.length());
-    format!("\nnothing fits {budget} a rank; the smallest is {name}: {peak}, {length}\n")
+    paragraph(&format!("nothing fits {budget} a rank; the smallest is {name}: {peak}, {length}"))
 }
 
 /// The same for programs.

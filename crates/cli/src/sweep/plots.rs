@@ -6,7 +6,8 @@ use std::path::Path;
 use anyhow::Result;
 use pipestep_engine::{Bytes, Duration};
 use pipestep_report::{
-    AxisSpec, Candidate, HeatMap, Line, LineChart, Measure, Picture, heat_map, line_chart, tradeoff,
+    AxisSpec, COLUMNS, Candidate, HeatMap, Line, LineChart, Measure, Picture, folded, heat_map, line_chart,
+    tradeoff,
 };
 
 use super::fields::Found;
@@ -205,7 +206,7 @@ fn text(manifest: &Manifest, shown: &Shown, directory: &Path) -> String {
     let counts = &shown.counts;
     let mut text = format!("{}: {} points in {}\n", manifest.name(), manifest.points(), directory.display());
     let mut say = |line: String| {
-        let _ = writeln!(text, "  {line}");
+        let _ = writeln!(text, "  {}", folded(&line, COLUMNS - 4).join("\n    "));
     };
     say(format!("{} simulated, {} not legal", counts.simulated, counts.refused));
     if counts.refused > 0 {

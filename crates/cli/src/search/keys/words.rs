@@ -8,11 +8,10 @@ use super::find::FoundKeys;
 use super::measure::Measured;
 use super::space::{KeySpace, name};
 use super::why::why;
-use crate::output::folded;
 use crate::search::figures::{
     column, show, show_amount, show_difference, show_error, superlative, with_error,
 };
-use crate::search::table::{COLUMNS, table};
+use crate::search::table::{bullet, paragraph, table};
 
 /// What is needed for the words besides what was found.
 pub(crate) struct About<'a> {
@@ -43,9 +42,7 @@ pub(crate) fn text(about: &About, found: &FoundKeys) -> String {
     let lines = why(about, found, best);
     if !lines.is_empty() {
         let _ = writeln!(text, "\nwhy the first one:");
-        for line in lines {
-            let _ = writeln!(text, "  * {}", folded(&line, COLUMNS - 4).join("\n    "));
-        }
+        text.extend(lines.iter().map(|line| bullet(line)));
     }
     text += &intervals(about, found, best);
     // One line however long, so that it can be copied.
@@ -66,9 +63,9 @@ fn heading(about: &About, found: &FoundKeys) -> String {
     if found.subject.runs > 1 {
         let _ = write!(line, "; {} runs of each, with the same seeds", found.subject.runs);
     }
-    let mut text = folded(&line, COLUMNS).join("\n") + "\n";
+    let mut text = paragraph(&line);
     if let Some(reason) = illegal.first() {
-        text += &(folded(&format!("refused, for example: {reason}"), COLUMNS).join("\n") + "\n");
+        text += &paragraph(&format!("refused, for example: {reason}"));
     }
     text
 }
@@ -76,7 +73,7 @@ fn heading(about: &About, found: &FoundKeys) -> String {
 fn nothing(found: &FoundKeys) -> String {
     let reason = found.tried.iter().find_map(|tried| tried.outcome.as_ref().err());
     let reason = reason.map_or("there is no setting", String::as_str);
-    folded(&format!("nothing could be simulated: {reason}"), COLUMNS).join("\n") + "\n"
+    paragraph(&format!("nothing could be simulated: {reason}"))
 }
 
 /// The settings that are listed: the best of all that were asked for, and of those between only the best of its line.
@@ -126,7 +123,7 @@ fn legend(found: &FoundKeys, best: usize) -> String {
         _ => format!("{runs} runs do not tell {close} other settings apart from the first"),
     };
     let line = format!("{said} (95 % sure, by the differences run by run)");
-    folded(&line, COLUMNS).join("\n") + "\n"
+    paragraph(&line)
 }
 
 /// Along each continuous key: how wide the best is, and what formulas say.
@@ -137,9 +134,7 @@ fn intervals(about: &About, found: &FoundKeys, best: usize) -> String {
         let Some(here) = found.tried[best].setting[place].number else { continue };
         let short = crate::sweep::short(&dimension.name);
         let _ = writeln!(text, "\n{}:", dimension.name);
-        let mut say = |line: String| {
-            let _ = writeln!(text, "  * {}", folded(&line, COLUMNS - 4).join("\n    "));
-        };
+        let mut say = |line: String| text += &bullet(&line);
         say(format!("the best simulated: {short} {}", show_amount(measure, here)));
         if let Some((low, high)) = found.span(best, place) {
             let (low, high) = (show_amount(measure, low), show_amount(measure, high));
