@@ -1,5 +1,6 @@
 //! Many runs of one step whose lengths scatter: how long it takes, how surely, and how often.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use pipestep_engine::Duration;
@@ -36,6 +37,12 @@ impl StepRuns {
     pub fn samples(&self) -> Vec<f64> {
         self.makespans.iter().map(|makespan| makespan.as_nanos() as f64).collect()
     }
+
+    /// The number of the longest run, from 0; of several the first. `None` without a run.
+    pub fn longest(&self) -> Option<usize> {
+        let numbered = self.makespans.iter().enumerate();
+        Some(numbered.min_by_key(|&(_, makespan)| Reverse(makespan))?.0)
+    }
 }
 
 /// The same in the JSON result of a step.
@@ -53,6 +60,8 @@ pub struct StepRunsResult {
     pub min_ns: f64,
     /// The longest.
     pub max_ns: f64,
+    /// The number of the longest, from 0: `explain --run` takes it.
+    pub longest_run: usize,
     /// `p1` to `p99`.
     pub percentiles_ns: BTreeMap<String, f64>,
 }
@@ -69,6 +78,7 @@ impl StepRunsResult {
             standard_error_ns: estimate.standard_error,
             min_ns: estimate.min,
             max_ns: estimate.max,
+            longest_run: runs.longest()?,
             percentiles_ns: named.map(|(name, value)| (format!("p{name}"), value)).collect(),
         })
     }
@@ -76,7 +86,7 @@ impl StepRunsResult {
 
 /// What the terminal shows of the runs, below the table of the step without scatter.
 pub fn step_runs_text(runs: &StepRuns) -> String {
-    let Some(estimate) = runs.estimate() else { return String::new() };
+    let Some((estimate, longest)) = runs.estimate().zip(runs.longest()) else { return String::new() };
     let count = format!("{} runs", runs.makespans.len());
     let mut table = new_table(&[count.as_str(), "mean", "std. error", "p5", "median", "p95", "longest"]);
     let [_, p5, _, p50, _, p95, _] = estimate.percentiles;
@@ -85,7 +95,11 @@ pub fn step_runs_text(runs: &StepRuns) -> String {
     table.add_row(std::iter::once("makespan".to_owned()).chain(values));
     align(&mut table, &[0]);
     let title = heading(&[&format!("with scatter, seed {}", runs.seed)]);
-    format!("{title}{}without scatter: {}\n", lines(&table), time_exact(runs.usual))
+    format!(
+        "{title}{}without scatter: {}\nthe longest is run {longest}: `pipestep explain` with `--run {longest}` says why\n",
+        lines(&table),
+        time_exact(runs.usual)
+    )
 }
 
 /// How often the step takes how long.
@@ -128,7 +142,17 @@ mod tests {
         let at = |name: &str| json["percentiles_ns"][name].as_f64().expect("a number");
         assert!(at("p1") < at("p50") && at("p50") < at("p99"));
         assert!(result.min_ns <= at("p1") && result.mean_ns < result.max_ns);
+        let longest = runs(1_000).makespans[result.longest_run];
+        assert_eq!(longest.as_nanos(), result.max_ns as u64);
         assert!(StepRunsResult::new(&runs(0)).is_none());
+    }
+
+    #[test]
+    fn of_runs_that_are_as_long_the_first_is_the_longest() {
+        let mut runs = runs(4);
+        runs.makespans = [3, 7, 7, 1].map(Duration::from_nanos).to_vec();
+        assert_eq!(runs.longest(), Some(1));
+        assert!(step_runs_text(&runs).contains("`--run 1`"));
     }
 
     #[test]

@@ -143,6 +143,8 @@ fn an_explained_run_is_one_of_those_that_are_counted() {
     assert!((counted["mean_ns"].as_f64().expect("a number") - mean).abs() < 1e-3, "{counted} {makespans:?}");
     let longest = makespans.iter().copied().fold(0.0, f64::max);
     assert_eq!(counted["max_ns"].as_f64(), Some(longest));
+    let number = counted["longest_run"].as_u64().expect("a number");
+    assert_eq!(makespans[usize::try_from(number).expect("one of three")].to_bits(), longest.to_bits());
     let explained = explained(&["--run", "1"]);
     assert_eq!(explained["name"], "1F1B with lengths that scatter: run 1 of seed 1");
     for (arguments, said) in [
