@@ -13,7 +13,7 @@ use crate::schedule_options::ScheduleOptions;
 const EXAMPLES: &str = "\
 Examples:
   pipestep run scenarios/qwen3-8b-1f1b.toml                   where the time of one step goes
-  pipestep run scenarios/qwen3-8b-1f1b.toml --out pictures    and draw it
+  pipestep run scenarios/qwen3-8b-1f1b.toml --out results     and draw it
   pipestep compare scenarios/qwen3-8b-1f1b.toml --schedules fill-drain,1f1b
   pipestep schedule show 1f1b                                 a schedule in letters
   pipestep schema > pipestep.schema.json                      completion for your editor
