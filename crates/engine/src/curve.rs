@@ -10,9 +10,9 @@ pub trait Curve<const N: usize> {
 
 /// What becomes of a curve of sums over all accounts: dropped ([`NoCurve`]) or kept ([`Totals`]).
 pub trait TotalCurve {
-    /// The sum changes several times: for each change the ns since the one before (or since the start), and the bytes,
-    /// below 2^61 and negative where some are freed. Several changes at one instant count together.
-    fn extend(&mut self, changes: impl Iterator<Item = (u64, i64)> + Clone);
+    /// The sum changes: the ns since the change before (or since the start), and by how many bytes, below 2^61 and
+    /// negative where some are freed. Several changes at one instant count together.
+    fn change(&mut self, since: u64, bytes: i64);
 
     /// Forgets everything and keeps the memory.
     fn clear(&mut self);
@@ -44,6 +44,12 @@ pub struct Totals {
 impl Totals {
     const WIDE: u64 = u64::MAX;
 
+    #[cold]
+    fn change_widely(&mut self, since: u64, bytes: i64) {
+        self.wide.push((since, bytes));
+        self.packed.push(Self::WIDE);
+    }
+
     /// Each instant at which something changed, with what was held from then on; at the start nothing was.
     pub fn steps(&self) -> impl Iterator<Item = (Time, Bytes)> + '_ {
         let (mut wide, mut at, mut held) = (self.wide.iter(), 0, 0_u64);
@@ -72,18 +78,13 @@ impl TotalCurve for Totals {
     }
 
     #[inline]
-    fn extend(&mut self, changes: impl Iterator<Item = (u64, i64)> + Clone) {
+    fn change(&mut self, since: u64, bytes: i64) {
         // What does not fit, or would look like the mark, has a bit above 32 here.
-        let size = |(since, bytes): (u64, i64)| (since + 1) | (bytes + (1 << 31)) as u64;
-        let is_wide = |&change: &(u64, i64)| size(change) >> 32 != 0;
-        let pack = |(since, bytes): (u64, i64)| since << 32 | u64::from(bytes as u32);
-        if changes.clone().fold(0, |sizes, change| sizes | size(change)) >> 32 != 0 {
-            self.wide.extend(changes.clone().filter(is_wide));
-            self.packed
-                .extend(changes.map(|change| if is_wide(&change) { Self::WIDE } else { pack(change) }));
-        } else {
-            self.packed.extend(changes.map(pack));
+        let size = (since + 1) | (bytes + (1 << 31)) as u64;
+        if size >> 32 != 0 {
+            return self.change_widely(since, bytes);
         }
+        self.packed.push(since << 32 | u64::from(bytes as u32));
     }
 }
 
@@ -91,7 +92,7 @@ impl TotalCurve for NoCurve {
     fn clear(&mut self) {}
 
     #[inline]
-    fn extend(&mut self, _changes: impl Iterator<Item = (u64, i64)> + Clone) {}
+    fn change(&mut self, _since: u64, _bytes: i64) {}
 }
 
 impl<const N: usize> Curve<N> for NoCurve {
@@ -121,9 +122,10 @@ mod tests {
             last = (at, held);
             change
         });
-        totals.extend(changes[..2].iter().copied());
-        totals.extend([(0, 3), (0, -3)].into_iter());
-        totals.extend(changes[2..].iter().copied());
+        let (first, rest) = changes.split_at(2);
+        for (since, bytes) in first.iter().copied().chain([(0, 3), (0, -3)]).chain(rest.iter().copied()) {
+            totals.change(since, bytes);
+        }
         let steps = steps.map(|(nanos, bytes)| (Time::from_nanos(nanos), Bytes::new(bytes)));
         assert_eq!(totals.steps().collect::<Vec<_>>(), steps);
     }

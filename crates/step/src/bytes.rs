@@ -10,7 +10,7 @@
 
 use pipestep_schedule::{Kind, MicroBatch, Op, Rank, Stage};
 
-use crate::rows::{OpChange, Row, Rows};
+use crate::rows::Rows;
 use crate::{ACCOUNTS, Account, Inputs, StageCost};
 
 /// What one operation changes.
@@ -31,12 +31,14 @@ pub(crate) struct OpBytes {
 }
 
 impl OpBytes {
-    const fn change(&self) -> OpChange {
-        OpChange {
-            start: self.kept + self.used - self.consumed,
-            end: self.sent - self.freed - self.unused,
-            sent: self.sent,
-        }
+    /// By how much its start changes the sum of all accounts.
+    pub(crate) const fn at_start(&self) -> i64 {
+        self.kept + self.used - self.consumed
+    }
+
+    /// By how much its end does.
+    pub(crate) const fn at_end(&self) -> i64 {
+        self.sent - self.freed - self.unused
     }
 
     fn new(shares: &Shares, kind: Kind, consumed: i64, sent: i64) -> Self {
@@ -120,6 +122,12 @@ impl StepBytes {
         all.map(largest_of).max().unwrap_or_default()
     }
 
+    /// Whether micro-batches are unequal.
+    #[inline]
+    pub(crate) const fn is_scaled(&self) -> bool {
+        self.is_scaled
+    }
+
     /// Whether any message has a size.
     pub(crate) fn any_sent(&self) -> bool {
         self.by_stage_and_kind.iter().any(|bytes| bytes.sent > 0)
@@ -136,19 +144,6 @@ impl StepBytes {
     pub(crate) fn of(&self, inputs: &Inputs, op: Op) -> OpBytes {
         let usual = self.usual(op);
         if self.is_scaled { scaled(inputs, op, usual) } else { *usual }
-    }
-
-    /// Writes the sums over all accounts into the rows.
-    pub(crate) fn fill(&self, rows: &mut Rows) {
-        for (row, bytes) in rows.all_mut().iter_mut().zip(&self.by_stage_and_kind) {
-            row.change = bytes.change();
-        }
-    }
-
-    /// By how much an operation changes the sum of all accounts, given its row.
-    #[inline]
-    pub(crate) fn change(&self, inputs: &Inputs, row: &Row, op: Op) -> OpChange {
-        if self.is_scaled { scaled(inputs, op, self.usual(op)).change() } else { row.change }
     }
 }
 

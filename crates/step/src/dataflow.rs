@@ -12,7 +12,7 @@ use pipestep_schedule::{Op, Orders};
 use self::periods::Periods;
 use self::wave::{Run, Wave};
 use crate::lengths::{Scaled, Usual};
-use crate::levels::Levels;
+use crate::levels::{Ended, Levels};
 use crate::log::MessageSink;
 use crate::observe::{Observer, Recording};
 use crate::rows::Rows;
@@ -114,7 +114,7 @@ impl Dataflow {
         self.periods.skipped
     }
 
-    /// The same as [`Dataflow::run`], with every rank's level of memory kept while the ranks advance.
+    /// The same as [`Dataflow::run`], and then every rank's level of memory.
     ///
     /// # Errors
     /// As for [`Dataflow::run`], and [`StepError::Ledger`] for more bytes than a ledger can hold.
@@ -125,10 +125,10 @@ impl Dataflow {
         (ops, messages): (&mut R, &mut M),
         levels: &mut Levels<C>,
     ) -> Result<Times, StepError> {
-        self.rows.compile(step.inputs);
-        let keeping = levels.open(step.inputs, &mut self.rows, false)?;
-        let times = self.run_observed(step, orders, (Recording { ops, messages }, keeping))?;
-        levels.close()?;
+        let times = self.run(step, orders, ops, messages)?;
+        let Self { rows, wave, .. } = self;
+        let there = |slot| wave.there(slot);
+        levels.read(&Ended { inputs: step.inputs, orders, rows, there })?;
         Ok(times)
     }
 

@@ -5,9 +5,9 @@ use pipestep_schedule::{InOrder, Orders, Rank};
 
 use crate::folded::FoldedMemory;
 use crate::lengths::Scaled;
-use crate::levels::Levels;
+use crate::levels::{Ended, Levels};
 use crate::log::MessageSink;
-use crate::observe::{Observer, Recording};
+use crate::observe::Recording;
 use crate::rows::Rows;
 use crate::world::WorldMemory;
 use crate::{FifoStep, Inputs, StepError, Times};
@@ -20,6 +20,13 @@ pub enum Messages {
     Folded,
     /// Always as events: the reference.
     Events,
+}
+
+impl Messages {
+    /// The step, if its messages need no events of their own.
+    fn fold(self, inputs: &Inputs) -> Option<FifoStep<'_>> {
+        if self == Self::Folded { FifoStep::new(inputs) } else { None }
+    }
 }
 
 /// Times every operation of fixed orders; `ops` records by place, `messages` by pair of ranks.
@@ -64,11 +71,25 @@ impl Engine {
         ops: &mut R,
         messages: &mut M,
     ) -> Result<Times, StepError> {
-        self.rows.compile(inputs);
-        self.run_observed(inputs, orders, how, Recording { ops, messages })
+        let stuck = || StepError::stuck(inputs.shape(), orders);
+        if orders.ranks() != inputs.shape().ranks() {
+            return Err(stuck());
+        }
+        let Self { rows, first_places, folded, whole } = self;
+        rows.compile(inputs);
+        first_places.clear();
+        first_places.extend((0..orders.ranks() as u16).map(|rank| orders.range(Rank(rank)).start));
+        let policy = Box::new(InOrder::new(orders));
+        let observer = Recording { ops, messages };
+        if let Some(step) = how.fold(inputs) {
+            return folded.run(step, rows, first_places, policy, observer)?.ok_or_else(stuck);
+        }
+        let lengths = Scaled(inputs.costs());
+        whole.run(inputs, rows, first_places, policy, lengths, None, observer)?;
+        if whole.is_done() { Ok(Times::new(inputs, whole.tallies())) } else { Err(stuck()) }
     }
 
-    /// The same, with every rank's level of memory kept while the step runs.
+    /// The same, and then every rank's level of memory.
     ///
     /// # Errors
     /// As for [`Engine::run`], and [`StepError::Ledger`] for more bytes than a ledger can hold.
@@ -80,35 +101,13 @@ impl Engine {
         (ops, messages): (&mut R, &mut M),
         levels: &mut Levels<C>,
     ) -> Result<Times, StepError> {
-        self.rows.compile(inputs);
-        let keeping = levels.open(inputs, &mut self.rows, true)?;
-        let times = self.run_observed(inputs, orders, how, (Recording { ops, messages }, keeping))?;
-        levels.close()?;
+        let times = self.run(inputs, orders, how, ops, messages)?;
+        let Self { rows, folded, whole, .. } = self;
+        if how.fold(inputs).is_some() {
+            levels.read(&Ended { inputs, orders, rows, there: |slot| folded.there(slot) })?;
+        } else {
+            levels.read(&Ended { inputs, orders, rows, there: |slot| whole.there(slot) })?;
+        }
         Ok(times)
-    }
-
-    fn run_observed<O: Observer<1>>(
-        &mut self,
-        inputs: &Inputs,
-        orders: &Orders,
-        how: Messages,
-        observer: O,
-    ) -> Result<Times, StepError> {
-        let stuck = || StepError::stuck(inputs.shape(), orders);
-        if orders.ranks() != inputs.shape().ranks() {
-            return Err(stuck());
-        }
-        let Self { rows, first_places, folded, whole } = self;
-        first_places.clear();
-        first_places.extend((0..orders.ranks() as u16).map(|rank| orders.range(Rank(rank)).start));
-        let policy = Box::new(InOrder::new(orders));
-        if how == Messages::Folded
-            && let Some(step) = FifoStep::new(inputs)
-        {
-            return folded.run(step, rows, first_places, policy, observer)?.ok_or_else(stuck);
-        }
-        let lengths = Scaled(inputs.costs());
-        whole.run(inputs, rows, first_places, policy, lengths, None, observer)?;
-        if whole.is_done() { Ok(Times::new(inputs, whole.tallies())) } else { Err(stuck()) }
     }
 }

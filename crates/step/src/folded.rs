@@ -14,7 +14,7 @@ use pipestep_engine::{Class, EventQueue, Overflow, OwnerQueue, PackedQueue, Time
 use pipestep_schedule::{Choice, Op, Policy, Rank, Ready};
 
 use crate::lengths::{Lengths, Scaled, Usual};
-use crate::observe::{Flight, Observer, Place};
+use crate::observe::{Observer, Place};
 use crate::rows::{NONE, Row, Rows};
 use crate::times::Tally;
 use crate::{FifoStep, Inputs, Times};
@@ -73,7 +73,7 @@ impl<Q: EventQueue<u16>, L: Lengths<1>, O: Observer<1>> World<Q> for FoldedWorld
         self.ranks[rank.index()].place += 1;
         let delivery = self.deliver(now, rank, at);
         self.choose(now, rank, queue);
-        self.conclude(now, rank, at, delivery, queue);
+        self.conclude(now, at, delivery, queue);
         Ok(())
     }
 }
@@ -114,24 +114,15 @@ impl<L: Lengths<1>, O: Observer<1>> FoldedWorld<'_, L, O> {
         Delivery { start, arrival, awakens }
     }
 
-    /// Tells of a result and wakes whoever waits for it: once its maker has chosen what it does next, so that what is
-    /// told of one rank comes nearly in order of time.
+    /// Tells of a result and wakes whoever waits for it: once its maker has chosen what it does next, since the queue is
+    /// fastest if that comes first.
     #[inline(always)]
-    fn conclude<Q: EventQueue<u16>>(
-        &mut self,
-        now: Time,
-        rank: Rank,
-        at: Place,
-        delivery: Delivery,
-        queue: &mut Q,
-    ) {
+    fn conclude<Q: EventQueue<u16>>(&mut self, now: Time, at: Place, delivery: Delivery, queue: &mut Q) {
         let row = self.rows.of(at.op);
         let Delivery { start, arrival, awakens } = delivery;
         let receiver = Rank(row.receiver as u16);
         if row.sends {
-            let slot = row.output + at.op.micro_batch.0;
-            let message = Flight { at, slot, pair: row.pair, sender: rank, receiver };
-            self.observer.sent(message, row, now.as_nanos(), [start], [arrival]);
+            self.observer.sent(row.pair, at.place, [start], [arrival]);
         } else {
             self.observer.sent_nothing(at.place);
         }
@@ -192,7 +183,7 @@ impl<L: Lengths<1>, O: Observer<1>> FoldedWorld<'_, L, O> {
         let end = start + length;
         state.tally.run(start, end);
         queue.schedule(Time::from_nanos(end), Class(0), rank.0);
-        self.observer.ran(rank.index(), at, row, now.as_nanos(), [start], [end]);
+        self.observer.ran(at.place, [start], [end]);
     }
 
     /// Whether a rank has a time for overlapped pairs; otherwise their parts run on their own.
@@ -232,8 +223,7 @@ impl<L: Lengths<1>, O: Observer<1>> FoldedWorld<'_, L, O> {
         state.tally.run(start, end);
         queue.schedule(Time::from_nanos(end), Class(0), rank.0);
         for at in state.pair() {
-            let row = self.rows.of(at.op);
-            self.observer.ran(rank.index(), at, row, now.as_nanos(), [start], [end]);
+            self.observer.ran(at.place, [start], [end]);
         }
     }
 
@@ -247,7 +237,7 @@ impl<L: Lengths<1>, O: Observer<1>> FoldedWorld<'_, L, O> {
         let deliveries = pair.map(|at| self.deliver(now, rank, at));
         self.choose_rarely(now, rank, queue);
         for (at, delivery) in pair.into_iter().zip(deliveries) {
-            self.conclude(now, rank, at, delivery, queue);
+            self.conclude(now, at, delivery, queue);
         }
     }
 }
@@ -305,6 +295,8 @@ pub(crate) struct FoldedMemory {
     slots: Vec<u64>,
     /// Past everything that `slots` holds.
     base: u64,
+    /// The base in the last run.
+    base_before: u64,
     links: Vec<u64>,
     queue: OwnerQueue,
     long_queue: PackedQueue<u16>,
@@ -328,11 +320,18 @@ impl FoldedMemory {
         }
         if self.ranks.iter().all(|rank| rank.is_done) {
             let times = Times::new(inputs, self.ranks.iter().map(|rank| rank.tally));
+            self.base_before = self.base;
             self.base += 1 + times.makespan.as_nanos();
             return Ok(Some(times));
         }
         self.slots.clear(); // they may hold instants that no rank has reached
         Ok(None)
+    }
+
+    /// When the input of a slot was there, in the last run.
+    #[inline]
+    pub(crate) fn there(&self, slot: u32) -> u64 {
+        self.slots[slot as usize] - self.base_before
     }
 
     fn run_with<L: Lengths<1>, O: Observer<1>>(
@@ -344,7 +343,7 @@ impl FoldedMemory {
         lengths: L,
         observer: O,
     ) -> Result<(), Overflow> {
-        let Self { ranks, slots, base, links, queue, long_queue } = self;
+        let Self { ranks, slots, base, links, queue, long_queue, .. } = self;
         let setup = inputs.costs().setup;
         if slots.len() < rows.slots || *base > i64::MAX as u64 {
             // Inputs::new keeps every instant below 2^63, so that the sum with the base does not overflow.

@@ -21,7 +21,6 @@
 //! Deliberately absent: TOML, printing, where a duration comes from (that is `pipestep-model`'s).
 
 mod bytes;
-mod changes;
 mod comms;
 mod costs;
 mod critical_path;

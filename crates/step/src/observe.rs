@@ -9,10 +9,9 @@
 )]
 
 use pipestep_engine::{Interval, Recorder, Time};
-use pipestep_schedule::{Op, Rank};
+use pipestep_schedule::Op;
 
 use crate::log::MessageSink;
-use crate::rows::Row;
 
 /// An operation and where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,32 +21,18 @@ pub(crate) struct Place {
     pub(crate) op: Op,
 }
 
-/// A message on its way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Flight {
-    /// Its maker.
-    pub(crate) at: Place,
-    /// The slot that it fills.
-    pub(crate) slot: u32,
-    /// The ordered pair of ranks that it travels between.
-    pub(crate) pair: u32,
-    pub(crate) sender: Rank,
-    pub(crate) receiver: Rank,
-}
-
-/// Is told what happens in `N` replicas of a step; times are in ns. The event engine tells in order of time, and what it
-/// tells at `now` happens then or later; the clock-free pass has no `now`.
+/// Is told what happens in `N` replicas of a step; times are in ns.
 pub(crate) trait Observer<const N: usize> {
     /// Whether it is wanted how long each rank is busy and when it starts, or only when it ends.
     const TALLIES: bool = true;
 
-    /// An operation of a rank runs from `start` to `end`. A rank's operations come in order.
+    /// The operation at `place` runs from `start` to `end`. A rank's operations come in order.
     #[inline(always)]
-    fn ran(&mut self, _rank: usize, _at: Place, _row: &Row, _now: u64, _start: [u64; N], _end: [u64; N]) {}
+    fn ran(&mut self, _place: usize, _start: [u64; N], _end: [u64; N]) {}
 
-    /// A message travels from `start` to `end`.
+    /// The message of the operation at `place` travels between a pair of ranks from `start` to `end`.
     #[inline(always)]
-    fn sent(&mut self, _message: Flight, _row: &Row, _now: u64, _start: [u64; N], _end: [u64; N]) {}
+    fn sent(&mut self, _pair: u32, _place: usize, _start: [u64; N], _end: [u64; N]) {}
 
     /// The operation at `place` sends no message.
     #[inline(always)]
@@ -71,39 +56,18 @@ pub(crate) struct Recording<'a, R, M> {
 
 impl<R: Recorder, M: MessageSink> Observer<1> for Recording<'_, R, M> {
     #[inline(always)]
-    fn ran(&mut self, _rank: usize, at: Place, _row: &Row, _now: u64, [start]: [u64; 1], [end]: [u64; 1]) {
-        self.ops.record(at.place, interval(start, end));
+    fn ran(&mut self, place: usize, [start]: [u64; 1], [end]: [u64; 1]) {
+        self.ops.record(place, interval(start, end));
     }
 
     #[inline(always)]
-    fn sent(&mut self, message: Flight, _row: &Row, _now: u64, [start]: [u64; 1], [end]: [u64; 1]) {
-        self.messages.sent(message.pair, message.at.place, interval(start, end));
+    fn sent(&mut self, pair: u32, place: usize, [start]: [u64; 1], [end]: [u64; 1]) {
+        self.messages.sent(pair, place, interval(start, end));
     }
 
     #[inline(always)]
     fn sent_nothing(&mut self, place: usize) {
         self.messages.sent_nothing(place);
-    }
-}
-
-/// Tells two observers.
-impl<A: Observer<1>, B: Observer<1>> Observer<1> for (A, B) {
-    #[inline(always)]
-    fn ran(&mut self, rank: usize, at: Place, row: &Row, now: u64, start: [u64; 1], end: [u64; 1]) {
-        self.0.ran(rank, at, row, now, start, end);
-        self.1.ran(rank, at, row, now, start, end);
-    }
-
-    #[inline(always)]
-    fn sent(&mut self, message: Flight, row: &Row, now: u64, start: [u64; 1], end: [u64; 1]) {
-        self.0.sent(message, row, now, start, end);
-        self.1.sent(message, row, now, start, end);
-    }
-
-    #[inline(always)]
-    fn sent_nothing(&mut self, place: usize) {
-        self.0.sent_nothing(place);
-        self.1.sent_nothing(place);
     }
 }
 

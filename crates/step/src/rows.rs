@@ -32,9 +32,6 @@ pub(crate) struct Row {
     pub(crate) receiver: u32,
     /// Whether the receiver is another rank, so that there is a message.
     pub(crate) sends: bool,
-    /// By how many bytes the operation of a usual micro-batch changes what its rank holds, and the size of its
-    /// message; filled in by [`crate::bytes::StepBytes`] where memory is wanted.
-    pub(crate) change: OpChange,
 }
 
 impl Row {
@@ -42,17 +39,6 @@ impl Row {
     pub(crate) const fn reads(&self) -> bool {
         self.input > 0
     }
-}
-
-/// By how much an operation changes the sum of all accounts.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct OpChange {
-    /// At its start.
-    pub(crate) start: i64,
-    /// At its end.
-    pub(crate) end: i64,
-    /// The size of its message.
-    pub(crate) sent: i64,
 }
 
 /// The rows of a step, and how many slots and links they use.
@@ -111,9 +97,16 @@ impl Rows {
         &self.by_stage_and_kind[op.stage.index() * Kind::ALL.len() + op.kind as usize]
     }
 
-    /// All rows, by stage and kind.
-    pub(crate) fn all_mut(&mut self) -> &mut [Row] {
-        &mut self.by_stage_and_kind
+    /// The row of the message that an operation receives from another rank.
+    pub(crate) fn received(&self, shape: &Shape, op: Op) -> Option<&Row> {
+        let maker = match op.kind {
+            Kind::Forward => Op { stage: shape.previous(op.stage)?, ..op },
+            Kind::Backward | Kind::InputGradient => {
+                Op { kind: Kind::Backward, stage: shape.next(op.stage)?, ..op }
+            }
+            Kind::WeightGradient => return None,
+        };
+        Some(self.of(maker)).filter(|row| row.sends)
     }
 
     /// The slots that are always ready.
@@ -150,7 +143,6 @@ impl Rows {
             pair,
             receiver: receiver.map_or(NONE, |rank| u32::from(rank.0)),
             sends,
-            change: OpChange::default(),
         }
     }
 

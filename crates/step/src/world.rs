@@ -9,8 +9,8 @@ use pipestep_schedule::{Choice, Kind, Op, Policy, Rank, Ready, Shape};
 
 use crate::Inputs;
 use crate::lengths::Lengths;
-use crate::links::Arbitrated;
-use crate::observe::{Flight, Observer, Place};
+use crate::links::{Arbitrated, Flight};
+use crate::observe::{Observer, Place};
 use crate::rows::{NONE, Row, Rows};
 use crate::times::Tally;
 
@@ -135,7 +135,7 @@ impl<L: Lengths<1>, O: Observer<1>> World<Queue> for StepWorld<'_, L, O> {
         }
         // What a rank started and ended at once comes before any link's choice.
         if queue.peek_time() != Some(now) {
-            self.links.choose(now, self.rows, queue, &mut self.observer);
+            self.links.choose(now, queue, &mut self.observer);
         }
         Ok(())
     }
@@ -149,13 +149,13 @@ impl<L: Lengths<1>, O: Observer<1>> StepWorld<'_, L, O> {
         state.waits_for = IDLE;
         state.place += if partner.is_some() { 2 } else { 1 };
         for at in [Some(at), partner].into_iter().flatten() {
-            self.deliver(now, rank, at);
+            self.deliver(now, at);
         }
         self.awake.push(rank);
     }
 
     /// Sends the result of an operation to whoever needs it.
-    fn deliver(&mut self, now: Time, rank: Rank, at: Place) {
+    fn deliver(&mut self, now: Time, at: Place) {
         let Place { place, op } = at;
         if let Some(history) = &mut self.history {
             let micro_batches = self.inputs.shape().micro_batches();
@@ -166,7 +166,7 @@ impl<L: Lengths<1>, O: Observer<1>> StepWorld<'_, L, O> {
         let (slot, receiver) = (row.output + op.micro_batch.0, Rank(row.receiver as u16));
         if row.sends {
             let [length] = self.lengths.message(op, row.message);
-            let flight = Flight { at, slot, pair: row.pair, sender: rank, receiver };
+            let flight = Flight { at, slot, pair: row.pair, receiver };
             return self.links.send(now, row.link, length, flight);
         }
         self.observer.sent_nothing(place);
@@ -221,10 +221,9 @@ impl<L: Lengths<1>, O: Observer<1>> StepWorld<'_, L, O> {
         state.tally.run(start, end);
         let partner = state.partner;
         queue.schedule(Time::from_nanos(end), Class(0), Event::RankEnds(rank));
-        self.observer.ran(rank.index(), Place { place, op }, row, now.as_nanos(), [start], [end]);
-        if let Some(op) = partner {
-            let (at, row) = (Place { place: place + 1, op }, self.rows.of(op));
-            self.observer.ran(rank.index(), at, row, now.as_nanos(), [start], [end]);
+        self.observer.ran(place, [start], [end]);
+        if partner.is_some() {
+            self.observer.ran(place + 1, [start], [end]);
         }
     }
 
@@ -345,6 +344,12 @@ impl WorldMemory {
     /// Whether the last run came to its end.
     pub(crate) fn is_done(&self) -> bool {
         self.unfinished().is_none()
+    }
+
+    /// When the input of a slot was there, in the last run.
+    #[inline]
+    pub(crate) fn there(&self, slot: u32) -> u64 {
+        self.slots[slot as usize].as_nanos()
     }
 
     /// What each rank counted.

@@ -13,7 +13,7 @@
 use pipestep_schedule::{Op, Orders, Rank};
 
 use crate::lengths::Lengths;
-use crate::observe::{Flight, Observer, Place};
+use crate::observe::{Observer, Place};
 use crate::rows::{NONE, Row, Rows};
 use crate::times::Tally;
 use crate::{Inputs, StepError};
@@ -124,6 +124,12 @@ impl<const N: usize> Wave<N> {
         })
     }
 
+    /// When the input of a slot was there, in the last run of one replica.
+    #[inline]
+    pub(super) fn there(&self, slot: u32) -> u64 {
+        self.slots[slot as usize][0] - self.base
+    }
+
     fn reset(&mut self, inputs: &Inputs, rows: &Rows, orders: &Orders) {
         // What is received is received before some rank is free, so no slot holds anything later.
         let last = self.ranks.iter().flat_map(|rank| rank.free).max().unwrap_or(0);
@@ -165,7 +171,7 @@ impl<const N: usize> Wave<N> {
                 && let Some(length) = run.pair_length(place)
             {
                 let tables = Tables { slots: tables.slots, links: tables.links, base: tables.base };
-                sweep.ran += run_pair(length, rank as usize, state, tables, run);
+                sweep.ran += run_pair(length, state, tables, run);
                 sweep.ended += usize::from(state.is_done());
                 continue;
             }
@@ -177,8 +183,8 @@ impl<const N: usize> Wave<N> {
             sweep.ran += 1;
             sweep.ended += usize::from(state.is_done());
             let at = Place { place, op };
-            run.observer.ran(rank as usize, at, row, 0, tables.net(start), tables.net(end));
-            tables.deliver(rank as usize, row, at, end, run);
+            run.observer.ran(place, tables.net(start), tables.net(end));
+            tables.deliver(row, at, end, run);
         }
         sweep
     }
@@ -188,7 +194,6 @@ impl<const N: usize> Wave<N> {
 #[cold]
 fn run_pair<const N: usize, L: Lengths<N>, O: Observer<N>>(
     length: u64,
-    rank: usize,
     state: &mut RankState<N>,
     mut tables: Tables<'_, N>,
     run: &mut Run<'_, L, O>,
@@ -202,13 +207,13 @@ fn run_pair<const N: usize, L: Lengths<N>, O: Observer<N>>(
     }
     let end = state.run::<O>(start, run.lengths.pair(parts[0].1, parts[1].1, length));
     state.place += 2;
-    for (place, op) in parts {
-        run.observer.ran(rank, Place { place, op }, run.rows.of(op), 0, tables.net(start), tables.net(end));
+    for (place, _) in parts {
+        run.observer.ran(place, tables.net(start), tables.net(end));
     }
     // The activation goes first when both use one link.
     parts.sort_by_key(|&(_, op)| op.kind);
     for (place, op) in parts {
-        tables.deliver(rank, run.rows.of(op), Place { place, op }, end, run);
+        tables.deliver(run.rows.of(op), Place { place, op }, end, run);
     }
     2
 }
@@ -242,7 +247,6 @@ impl<const N: usize> Tables<'_, N> {
     #[inline]
     fn deliver<L: Lengths<N>, O: Observer<N>>(
         &mut self,
-        rank: usize,
         row: &Row,
         at: Place,
         end: [u64; N],
@@ -261,10 +265,7 @@ impl<const N: usize> Tables<'_, N> {
                 arrival = plus(start, length);
                 *link = arrival;
             }
-            let (slot, pair) = (row.output + op.micro_batch.0, row.pair);
-            let (sender, receiver) = (Rank(rank as u16), Rank(row.receiver as u16));
-            let message = Flight { at, slot, pair, sender, receiver };
-            run.observer.sent(message, row, 0, self.net(start), self.net(arrival));
+            run.observer.sent(row.pair, place, self.net(start), self.net(arrival));
         } else {
             run.observer.sent_nothing(place);
         }

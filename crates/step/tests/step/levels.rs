@@ -1,4 +1,4 @@
-//! Levels kept while a step runs against the ledgers that are read off its record.
+//! Levels read off a run that kept no record against the ledgers that are read off one that did.
 
 use pipestep_engine::{Bytes, NoRecord, Time, Totals};
 use pipestep_schedule::{Orders, Plan, Rank, Shape, find};
@@ -21,7 +21,7 @@ fn without_repeats(steps: impl Iterator<Item = (Time, Bytes)>) -> Vec<(Time, Byt
     steps.filter(|&(_, bytes)| std::mem::replace(&mut held, bytes) != bytes).collect()
 }
 
-/// Every way of running a step that keeps levels agrees with the ledgers.
+/// Every way of running a step gives the levels of the ledgers.
 fn check(inputs: &Inputs, orders: &Orders) -> Result<(), TestCaseError> {
     let read = simulate(inputs, Plan::Fixed(orders.clone())).unwrap();
     let (mut engine, mut pass, mut levels) = (Engine::new(), Dataflow::new(), Levels::<Totals>::new());
@@ -46,7 +46,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn levels_kept_at_once_are_those_of_ledgers_read_later((name, inputs) in any_step()) {
+    fn levels_without_a_record_are_those_of_ledgers((name, inputs) in any_step()) {
         let Some(orders) = orders(name, &inputs) else { return Ok(()) };
         check(&inputs, &orders)?;
     }
