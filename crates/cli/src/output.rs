@@ -44,6 +44,22 @@ impl Target {
     }
 }
 
+/// Results with their targets, as far as they were asked for: several `files` in a directory, `single` ones by path.
+pub(crate) fn targets<'a, T>(
+    directory: Option<&Path>,
+    files: impl IntoIterator<Item = (T, &'static str)>,
+    single: impl IntoIterator<Item = (T, Option<&'a Path>)>,
+) -> Vec<(T, Target)> {
+    let mut found = Vec::new();
+    if let Some(directory) = directory {
+        let target = |name| Target::InDirectory(directory.to_owned(), name);
+        found.extend(files.into_iter().map(|(result, name)| (result, target(name))));
+    }
+    let at = |(result, path): (T, Option<&Path>)| Some((result, Target::from_argument(path?)));
+    found.extend(single.into_iter().filter_map(at));
+    found
+}
+
 /// Prints to standard output, now.
 ///
 /// # Errors

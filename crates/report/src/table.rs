@@ -97,7 +97,7 @@ fn rank_table(view: &StepView, listed: &[usize]) -> Table {
     let mut header = vec!["rank", "busy", "idle", "idle share", "peak", "peak at"];
     header.extend(has_budget.then_some("fits"));
     let mut table = new_table(&header);
-    let working = view.working_time().as_secs_f64();
+    let working = view.summary.working_time().as_secs_f64();
     for &rank in listed {
         let outcome = &view.summary.ranks[rank];
         let share = if working > 0.0 { outcome.idle.as_secs_f64() / working } else { 0.0 };
@@ -157,7 +157,7 @@ fn summary_lines(view: &StepView) -> Vec<(&'static str, String)> {
             "utilisation",
             format!(
                 "{} (check: m/(m+p-1) = {}, the closed form for equal stages, one chunk, free transfers)",
-                percent(view.utilisation()),
+                percent(view.summary.utilisation()),
                 percent(m / (m + p - 1.0))
             ),
         ),

@@ -61,19 +61,6 @@ impl StepView<'_> {
         self.summary.highest_peak()
     }
 
-    /// From the end of the setup to the last gradient: the time in which ranks are busy or idle.
-    pub fn working_time(&self) -> Duration {
-        let gradient_ready = self.summary.gradient_ready.as_nanos();
-        Duration::from_nanos(gradient_ready.saturating_sub(self.summary.setup.as_nanos()))
-    }
-
-    /// The busy time of all ranks as a share of ranks times working time; zero for a step of no length.
-    pub fn utilisation(&self) -> f64 {
-        let busy: f64 = self.summary.ranks.iter().map(|rank| rank.busy.as_secs_f64()).sum();
-        let whole = self.working_time().as_secs_f64() * self.summary.ranks.len() as f64;
-        if whole > 0.0 { busy / whole } else { 0.0 }
-    }
-
     /// How much longer the step is than with free transfers.
     pub fn transfers_exposed(&self) -> Duration {
         self.summary.makespan.since(self.summary.zero_transfer_makespan)

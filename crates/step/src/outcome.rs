@@ -151,6 +151,18 @@ impl Summary {
         }
     }
 
+    /// From the end of the setup to the last gradient: the time in which ranks are busy or idle.
+    pub fn working_time(&self) -> Duration {
+        Duration::from_nanos(self.gradient_ready.as_nanos().saturating_sub(self.setup.as_nanos()))
+    }
+
+    /// The busy time of all ranks as a share of ranks times working time; zero for a step of no length.
+    pub fn utilisation(&self) -> f64 {
+        let busy: u128 = self.ranks.iter().map(|rank| u128::from(rank.busy.as_nanos())).sum();
+        let whole = self.working_time().as_nanos() as f64 * self.ranks.len() as f64;
+        if whole > 0.0 { busy as f64 / whole } else { 0.0 }
+    }
+
     /// The highest peak of all ranks, with its rank.
     pub fn highest_peak(&self) -> (Rank, Bytes) {
         let peaks = self.ranks.iter().map(|rank| rank.peak.bytes);

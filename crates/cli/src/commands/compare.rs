@@ -41,7 +41,7 @@ const EVERYTHING: [(Artefact, &str); 7] = [
 
 /// Loads the scenario once for each schedule, simulates them in turn, reports.
 pub(crate) fn run(typed: &args::Compare) -> Result<Ending> {
-    let wanted = wanted(typed);
+    let wanted = output::targets(typed.out.as_deref(), EVERYTHING, [(Artefact::Json, typed.json.as_deref())]);
     output::check(wanted.iter().map(|(_, target)| target))?;
     let Compared { steps, left_out } = simulate_all(typed)?;
     let views: Vec<StepView> = steps.iter().map(|step| step.simulated.view()).collect();
@@ -105,16 +105,6 @@ fn simulate_all(typed: &args::Compare) -> Result<Compared> {
         Some(error) if steps.is_empty() => Err(error.into()),
         _ => Ok(Compared { steps, left_out }),
     }
-}
-
-/// Everything that was asked for, with its target.
-fn wanted(typed: &args::Compare) -> Vec<(Artefact, Target)> {
-    let in_directory = typed.out.iter().flat_map(|directory| {
-        let target = |name| Target::InDirectory(directory.clone(), name);
-        EVERYTHING.map(|(artefact, name)| (artefact, target(name)))
-    });
-    let json = typed.json.iter().map(|path| (Artefact::Json, Target::from_argument(path)));
-    in_directory.chain(json).collect()
 }
 
 fn write(steps: &[UnderSchedule], artefact: Artefact, to: &mut dyn Write) -> Result<()> {

@@ -38,7 +38,7 @@ const EVERYTHING: [(Artefact, &str); 3] =
 /// Loads, simulates, finds causes, reports.
 pub(crate) fn run(typed: &args::Explain) -> Result<Ending> {
     let scenario = load::scenario(&typed.scenario, &[])?;
-    let wanted = wanted(typed);
+    let wanted = output::targets(typed.out.as_deref(), EVERYTHING, [(Artefact::Json, typed.json.as_deref())]);
     output::check(wanted.iter().map(|(_, target)| target))?;
 
     let explained = Explained::new(typed, &scenario)?;
@@ -85,16 +85,6 @@ fn file(all: &Explanation) -> ResultFile {
     file.step = Some(StepResult::new(&all.view));
     file.explain = Some(ExplainResult::new(all));
     file
-}
-
-/// Everything that was asked for, with its target.
-fn wanted(typed: &args::Explain) -> Vec<(Artefact, Target)> {
-    let in_directory = typed.out.iter().flat_map(|directory| {
-        let target = |name| Target::InDirectory(directory.clone(), name);
-        EVERYTHING.map(|(artefact, name)| (artefact, target(name)))
-    });
-    let json = typed.json.iter().map(|path| (Artefact::Json, Target::from_argument(path)));
-    in_directory.chain(json).collect()
 }
 
 fn write(all: &Explanation, artefact: Artefact, to: &mut dyn Write) -> Result<()> {

@@ -54,7 +54,7 @@ fn to_text(checked: &[Checked]) -> String {
         let value = shown(*value, claim.unit);
         let mut says = folded(&claim.says, 56).into_iter();
         let first = says.next().unwrap_or_default();
-        let row = format!("  {verdict}  {first:56}  {value:>16}  {}", wanted(claim, *holds));
+        let row = format!("  {verdict}  {first:56}  {value:>16}  {}", expected(claim, *holds));
         let _ = writeln!(text, "{}", row.trim_end());
         for line in says {
             let _ = writeln!(text, "          {line}");
@@ -66,10 +66,10 @@ fn to_text(checked: &[Checked]) -> String {
 }
 
 /// What was expected, where the value alone does not say it.
-fn wanted(claim: &Claim, holds: bool) -> String {
+fn expected(claim: &Claim, holds: bool) -> String {
     match claim.expected {
         Expected::Is(_, within) if holds && within == 0.0 => String::new(),
-        Expected::Is(expected, _) => format!("({})", shown(expected, claim.unit)),
+        Expected::Is(value, _) => format!("({})", shown(value, claim.unit)),
         Expected::AtLeast(least) => format!("(>= {})", shown(least, claim.unit)),
         Expected::AtMost(most) => format!("(<= {})", shown(most, claim.unit)),
     }

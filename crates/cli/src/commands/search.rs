@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use pipestep_engine::Bytes;
 use pipestep_report::{Picture, tradeoff};
 
-use crate::output::{Target, check, print, write_all};
+use crate::output::{Target, check, print, targets, write_all};
 use crate::search::{Candidates, Effort, Evaluator, Found, command_line, dots, find, json, text};
 use crate::{Ending, args};
 
@@ -36,7 +36,7 @@ pub(crate) fn run(typed: &args::Search) -> Result<Ending> {
     if let Some(over) = keys::space(typed, &space)? {
         return keys::run(typed, &evaluator, &space, &over);
     }
-    let wanted = wanted(typed);
+    let wanted = targets(typed.out.as_deref(), EVERYTHING, [(Artefact::Json, typed.json.as_deref())]);
     check(wanted.iter().map(|(_, target)| target))?;
     let scenario = evaluator.written()?;
     if scenario.step.is_none() {
@@ -93,7 +93,7 @@ fn check_runs(settings: u64, runs: u32) -> Result<()> {
 
 /// As many threads as were asked for.
 fn threads(typed: &args::Search) -> Result<rayon::ThreadPool> {
-    let jobs = typed.jobs.map_or(0, |jobs| usize::from(jobs.get()));
+    let jobs = typed.jobs.map_or(0, usize::from);
     let threads = rayon::ThreadPoolBuilder::new().num_threads(jobs).build();
     threads.context("cannot start the threads of the search")
 }
@@ -102,14 +102,4 @@ fn picture(name: &str, candidates: &Candidates, found: &Found) -> Picture {
     let budget: Option<Bytes> =
         candidates.written.budget.as_ref().and_then(|budget| budget.iter().min().copied());
     tradeoff(&format!("{name}: time against memory"), &dots(candidates, found), budget)
-}
-
-/// Everything that was asked for, with its target.
-fn wanted(typed: &args::Search) -> Vec<(Artefact, Target)> {
-    let in_directory = typed.out.iter().flat_map(|directory| {
-        let target = |name| Target::InDirectory(directory.clone(), name);
-        EVERYTHING.map(|(artefact, name)| (artefact, target(name)))
-    });
-    let json = typed.json.iter().map(|path| (Artefact::Json, Target::from_argument(path)));
-    in_directory.chain(json).collect()
 }

@@ -3,6 +3,7 @@
 use pipestep_engine::{Bytes, Duration};
 use pipestep_report::Measure;
 use pipestep_scenario::Objective;
+use pipestep_step::Summary;
 
 /// Units of time and how many nanoseconds they have.
 const TIME_UNITS: [(&str, f64); 6] =
@@ -110,8 +111,19 @@ pub(crate) fn show_amount(measure: Measure, value: f64) -> String {
         Measure::Time if (1e9..1e14).contains(&value) => format!("{} s", digits(value / 1e9, 4)),
         Measure::Time => Duration::from_nanos(value.round() as u64).to_string(),
         Measure::Bytes => Bytes::new(value.round() as u64).to_string(),
-        Measure::Share | Measure::Number => digits(value, 4),
+        Measure::Share | Measure::Number | Measure::Count => digits(value, 4),
     }
+}
+
+/// The three parts of a makespan, in ns, which add up to it.
+pub(crate) fn step_parts(summary: &Summary) -> [(&'static str, u64); 3] {
+    let busiest = summary.ranks.iter().map(|rank| rank.busy.as_nanos()).max().unwrap_or(0);
+    let (free, all) = (summary.zero_transfer_makespan.as_nanos(), summary.makespan.as_nanos());
+    [
+        ("work of the busiest rank", busiest),
+        ("waiting of that rank", free.saturating_sub(busiest)),
+        ("for transfers", all.saturating_sub(free)),
+    ]
 }
 
 #[cfg(test)]

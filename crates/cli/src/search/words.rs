@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::candidates::{Candidates, Setting};
 use super::evaluate::Evaluated;
-use super::figures::{show_error, with_error};
+use super::figures::{show_error, step_parts, with_error};
 use super::find::{Effort, Found};
 use super::table::{bullet, paragraph, table};
 
@@ -123,9 +123,6 @@ pub(crate) fn text(name_of_scenario: &str, candidates: &Candidates, found: &Foun
 
 /// One row: makespan, how sure it is and how far behind the first, utilisation, peak, whether it fits, name.
 fn cells(candidates: &Candidates, done: &Evaluated, first: Option<&Evaluated>, rivals: usize) -> Vec<String> {
-    let working = done.summary.gradient_ready.as_nanos() - done.summary.setup.as_nanos();
-    let busy: u128 = done.summary.ranks.iter().map(|rank| u128::from(rank.busy.as_nanos())).sum();
-    let whole = (u128::from(working) * done.summary.ranks.len() as u128).max(1);
     let fits = match (&candidates.written.budget, done.fits) {
         (None, _) => "",
         (Some(_), true) => "fits",
@@ -147,7 +144,7 @@ fn cells(candidates: &Candidates, done: &Evaluated, first: Option<&Evaluated>, r
         error,
         behind,
         said,
-        format!("{:.1} %", 100.0 * busy as f64 / whole as f64),
+        format!("{:.1} %", 100.0 * done.summary.utilisation()),
         done.peak().to_string(),
         fits.to_owned(),
         name(candidates, done),
@@ -220,25 +217,9 @@ fn against_next(candidates: &Candidates, found: &Found, best: &Evaluated) -> Opt
         let amount = with_error(Objective::StepTime, behind.mean, behind.standard_error);
         return Some(format!("{next_name} is {amount} longer on average; without scatter it is {without}"));
     }
-    // The three add up to the makespan.
-    let busiest =
-        |done: &Evaluated| done.summary.ranks.iter().map(|rank| rank.busy.as_nanos()).max().unwrap_or(0);
-    let free = |done: &Evaluated| done.summary.zero_transfer_makespan.as_nanos();
-    let parts = [
-        ("work of the busiest rank", busiest(best), busiest(next)),
-        (
-            "waiting of that rank",
-            free(best).saturating_sub(busiest(best)),
-            free(next).saturating_sub(busiest(next)),
-        ),
-        (
-            "for transfers",
-            best.makespan().saturating_sub(free(best)),
-            next.makespan().saturating_sub(free(next)),
-        ),
-    ];
-    let told = parts.iter().filter(|(_, ours, theirs)| ours != theirs).map(|(what, ours, theirs)| {
-        let (difference, word) = (ours.abs_diff(*theirs), if theirs > ours { "more" } else { "less" });
+    let parts = step_parts(&best.summary).into_iter().zip(step_parts(&next.summary));
+    let told = parts.filter(|((_, ours), (_, theirs))| ours != theirs).map(|((what, ours), (_, theirs))| {
+        let (difference, word) = (ours.abs_diff(theirs), if theirs > ours { "more" } else { "less" });
         format!("{} {word} {what}", Duration::from_nanos(difference))
     });
     Some(format!("{next_name} is {longer} longer: {}", told.collect::<Vec<_>>().join(", ")))

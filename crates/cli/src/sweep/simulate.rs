@@ -53,9 +53,6 @@ fn jitter_fields(step: &StepScenario) -> Result<Option<JitterFields>> {
 
 fn fields(step: &StepScenario, summary: &Summary) -> StepFields {
     let (shape, bubble) = (step.inputs.shape(), summary.bubble());
-    let working = (summary.gradient_ready.as_nanos() - summary.setup.as_nanos()) as f64;
-    let busy: u128 = summary.ranks.iter().map(|rank| u128::from(rank.busy.as_nanos())).sum();
-    let whole = working * shape.ranks() as f64;
     let seconds = summary.makespan.since(Time::ZERO).as_secs_f64();
     let tokens = tokens(step).filter(|_| seconds > 0.0);
     StepFields {
@@ -65,7 +62,7 @@ fn fields(step: &StepScenario, summary: &Summary) -> StepFields {
         micro_batches: shape.micro_batches(),
         makespan_ns: summary.makespan.as_nanos(),
         bubble: [bubble.by_makespan, bubble.by_longest_span, bubble.over_ideal],
-        utilisation: if whole > 0.0 { busy as f64 / whole } else { 0.0 },
+        utilisation: summary.utilisation(),
         tokens_per_second: tokens.map(|tokens| tokens / seconds),
         peaks: summary.ranks.iter().map(|rank| rank.peak.bytes).collect(),
         budget: step.budget.clone(),

@@ -125,17 +125,14 @@ fn values(text: &str, low: &str, rest: &str) -> Result<Values, RangeError> {
         ("", false) => (Decimal { mantissa: 1, scale: 0 }, ""),
         _ => amount(by).ok_or_else(no_numbers)?,
     };
-    let mut unit = high_unit;
-    for other in [low_unit, by_unit] {
-        if geometric && other == by_unit && !by_unit.is_empty() {
-            return Err(no_numbers());
-        }
-        if unit.is_empty() {
-            unit = other;
-        } else if !other.is_empty() && other != unit {
-            return Err(RangeError::Units { text: whole(), one: unit.to_owned(), other: other.to_owned() });
-        }
+    if geometric && !by_unit.is_empty() {
+        return Err(no_numbers());
     }
+    let unit = common_unit([high_unit, low_unit, by_unit]).map_err(|[one, other]| RangeError::Units {
+        text: whole(),
+        one: one.to_owned(),
+        other: other.to_owned(),
+    })?;
     let scale = low.scale.max(high.scale).max(if geometric { 0 } else { by.scale });
     // What is printed divides by this power.
     10_u128.checked_pow(scale).ok_or_else(no_numbers)?;
@@ -169,6 +166,13 @@ fn values(text: &str, low: &str, rest: &str) -> Result<Values, RangeError> {
             Ok(Values(Kind::Grown(grown.ok_or_else(too_many)?)))
         }
     }
+}
+
+/// The unit of all amounts that have one; none if none has. Two that differ are an error.
+fn common_unit(units: [&str; 3]) -> Result<&str, [&str; 2]> {
+    let mut written = units.into_iter().filter(|unit| !unit.is_empty());
+    let unit = written.next().unwrap_or_default();
+    written.find(|other| *other != unit).map_or(Ok(unit), |other| Err([unit, other]))
 }
 
 /// Every value from `first` to `last` by a factor; `None` if there are too many. A product that is no whole number of

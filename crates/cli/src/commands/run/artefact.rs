@@ -1,7 +1,7 @@
 //! What `run` can write, under which names, and what of it suits a scenario.
 
 use crate::args;
-use crate::output::Target;
+use crate::output::{Target, targets};
 
 /// What can be written about a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,22 +94,12 @@ const EVERYTHING: [(Part, Artefact, &str); 24] = [
 
 /// Everything that was asked for and that a scenario of these parts has, with its target.
 pub(super) fn wanted(typed: &args::Run, has: impl Fn(Part) -> bool) -> Vec<(Artefact, Target)> {
-    let mut found = Vec::new();
-    if let Some(directory) = &typed.out {
-        let suiting = EVERYTHING.iter().filter(|(part, ..)| has(*part));
-        found.extend(
-            suiting.map(|&(_, artefact, name)| (artefact, Target::InDirectory(directory.clone(), name))),
-        );
-    }
+    let suiting = EVERYTHING.into_iter().filter(|(part, ..)| has(*part));
     let single = [
-        (Artefact::Json, &typed.json),
-        (Artefact::Events, &typed.events),
-        (Artefact::Memory, &typed.memory),
-        (Artefact::Trace, &typed.trace),
+        (Artefact::Json, typed.json.as_deref()),
+        (Artefact::Events, typed.events.as_deref()),
+        (Artefact::Memory, typed.memory.as_deref()),
+        (Artefact::Trace, typed.trace.as_deref()),
     ];
-    found.extend(single.into_iter().filter_map(|(artefact, path)| {
-        let path = path.as_deref()?;
-        Some((artefact, Target::from_argument(path)))
-    }));
-    found
+    targets(typed.out.as_deref(), suiting.map(|(_, artefact, name)| (artefact, name)), single)
 }

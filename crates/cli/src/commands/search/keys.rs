@@ -5,7 +5,7 @@ use pipestep_engine::{Duration, Time};
 use pipestep_job::Reference;
 use pipestep_scenario::{Scenario, SearchSpace};
 
-use crate::output::{Target, check, print, write_all};
+use crate::output::{Target, check, print, targets, write_all};
 use crate::search::keys::{
     About, FoundKeys, KeySpace, Subject, along, bottleneck, find, json, overrides, picture, sets, text,
 };
@@ -141,10 +141,6 @@ fn references(scenario: &Scenario) -> Result<Vec<Reference>> {
 fn wanted(typed: &args::Search, space: &KeySpace) -> Vec<(Artefact, Target)> {
     let pictures = [(Artefact::Png, "search.png"), (Artefact::Svg, "search.svg")];
     let pictures = pictures.into_iter().filter(|_| along(space).is_some());
-    let files: Vec<(Artefact, &str)> = pictures.chain([(Artefact::Json, "search.json")]).collect();
-    let in_directory = typed.out.iter().flat_map(|directory| {
-        files.iter().map(|&(artefact, name)| (artefact, Target::InDirectory(directory.clone(), name)))
-    });
-    let json = typed.json.iter().map(|path| (Artefact::Json, Target::from_argument(path)));
-    in_directory.chain(json).collect()
+    let files = pictures.chain([(Artefact::Json, "search.json")]);
+    targets(typed.out.as_deref(), files, [(Artefact::Json, typed.json.as_deref())])
 }

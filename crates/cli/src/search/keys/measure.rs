@@ -9,6 +9,7 @@ use pipestep_step::Summary;
 use rayon::prelude::*;
 
 use crate::room;
+use crate::search::figures::step_parts;
 use crate::simulated::Keep;
 use crate::simulated_runs::makespans;
 use crate::sweep::{step_summary, tokens};
@@ -121,7 +122,11 @@ impl Subject {
             lengths
         };
         // Where the time of drawn runs went is not known, and steps of different tokens cannot be compared by parts.
-        let parts = if scatters || is_rate { Vec::new() } else { step_parts(&summary) };
+        let parts = if scatters || is_rate {
+            Vec::new()
+        } else {
+            step_parts(&summary).map(|(name, nanos)| (name.to_owned(), nanos as f64)).into()
+        };
         Ok(Measured { samples, parts, stretch: None })
     }
 
@@ -254,16 +259,4 @@ fn step_that_fits(step: &StepScenario) -> Result<Summary> {
 
 fn over_budget(rank: usize, peak: Bytes, limit: Bytes) -> anyhow::Error {
     anyhow!("it does not fit: rank {rank} needs {peak} of {limit}")
-}
-
-/// The three parts of a makespan, which add up to it.
-fn step_parts(summary: &Summary) -> Vec<(String, f64)> {
-    let busiest = summary.ranks.iter().map(|rank| rank.busy.as_nanos()).max().unwrap_or(0);
-    let (free, all) = (summary.zero_transfer_makespan.as_nanos(), summary.makespan.as_nanos());
-    let parts = [
-        ("work of the busiest rank", busiest),
-        ("waiting of that rank", free.saturating_sub(busiest)),
-        ("for transfers", all.saturating_sub(free)),
-    ];
-    parts.map(|(name, nanos)| (name.to_owned(), nanos as f64)).into()
 }
