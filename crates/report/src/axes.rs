@@ -12,6 +12,8 @@ use crate::units::{Unit, byte_unit, ticks, time_unit, trimmed};
 pub enum Measure {
     /// A plain number.
     Number,
+    /// A number of things, which has no values between whole numbers.
+    Count,
     /// Nanoseconds, written in the unit that suits the largest.
     Time,
     /// Bytes, written in the unit that suits the largest.
@@ -39,6 +41,8 @@ pub(crate) struct Axis {
     /// Base units in one unit of the labels.
     unit: f64,
     scale: Scale,
+    /// Whether only whole numbers are marked.
+    counts: bool,
 }
 
 impl Axis {
@@ -47,13 +51,13 @@ impl Axis {
         let ends = widened(ends, scale);
         let largest = ends.0.abs().max(ends.1.abs());
         let unit = match measure {
-            Measure::Number => Unit { name: "", size: 1.0 },
+            Measure::Number | Measure::Count => Unit { name: "", size: 1.0 },
             Measure::Time => time_unit(Duration::from_nanos(largest as u64)),
             Measure::Bytes => byte_unit(largest as u64),
             Measure::Share => Unit { name: "%", size: 0.01 },
         };
         let title = if unit.name.is_empty() { what.to_owned() } else { format!("{what} [{}]", unit.name) };
-        Self { title, ends, unit: unit.size, scale }
+        Self { title, ends, unit: unit.size, scale, counts: measure == Measure::Count }
     }
 
     /// Time from one instant to another, in ns.
@@ -78,10 +82,13 @@ impl Axis {
     /// Values to mark, in base units, with their labels.
     pub(crate) fn ticks(&self, wanted: usize) -> Vec<(f64, String)> {
         let (from, to) = (self.ends.0 / self.unit, self.ends.1 / self.unit);
-        let (values, decimals) = match self.scale {
+        let (mut values, decimals) = match self.scale {
             Scale::Linear => ticks(from, to, wanted),
             Scale::Log => (log_ticks(from, to, wanted), 9),
         };
+        if self.counts {
+            values.retain(|value| (value - value.round()).abs() < 1e-9);
+        }
         // Adding zero turns a minus zero into a zero.
         let label =
             |value: f64| if value >= 1e7 { format!("{value:e}") } else { trimmed(value + 0.0, decimals) };
@@ -207,6 +214,13 @@ mod tests {
         assert_eq!(axis.title, "utilisation [%]");
         assert_eq!(axis.ticks(5)[1], (0.2, "20".to_owned()));
         assert_eq!(axis.label(0.727), "72.7");
+    }
+
+    #[test]
+    fn there_is_no_half_of_a_thing() {
+        let axis = Axis::new("chunks", Measure::Count, Scale::Linear, (0.0, 4.0));
+        let labels: Vec<String> = axis.ticks(10).into_iter().map(|(_, label)| label).collect();
+        assert_eq!(labels, ["0", "1", "2", "3", "4"]);
     }
 
     #[test]

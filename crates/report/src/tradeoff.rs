@@ -66,20 +66,14 @@ pub fn tradeoff(title: &str, candidates: &[Candidate], budget: Option<Bytes>) ->
         draw_dot(&mut picture, dots[index], front[index]);
     }
     order.retain(|&index| front[index] || candidates.len() <= LABELLED);
-    let mut unnamed = 0;
-    for index in order {
-        let (dot, name) = (dots[index], candidates[index].name.as_str());
-        // Rather across a line than nowhere.
-        let area = free_place(&frame, &[&taken, &lines], dot, name)
-            .or_else(|| free_place(&frame, &[&taken], dot, name));
-        match area {
-            Some(area) => {
-                draw_label(&mut picture, area, dot, name, if front[index] { INK } else { FAINT_INK });
-                taken.push(area);
-            }
-            None => unnamed += 1,
+    let named: Vec<_> = order.iter().map(|&index| (dots[index], candidates[index].name.as_str())).collect();
+    let areas = place_labels(&frame, &named, taken, &lines);
+    for ((&index, &(dot, name)), area) in order.iter().zip(&named).zip(&areas) {
+        if let Some(area) = area {
+            draw_label(&mut picture, *area, dot, name, if front[index] { INK } else { FAINT_INK });
         }
     }
+    let unnamed = areas.iter().filter(|area| area.is_none()).count();
     if unnamed > 0 {
         let at = (frame.corners[2], frame.corners[3] + 32.0);
         picture.text(format!("{unnamed} without room for a name"), at, LABEL, Across::Right, FAINT_INK);
@@ -127,34 +121,79 @@ fn draw_dot(picture: &mut Picture, at: (f64, f64), on_front: bool) {
     }
 }
 
-/// The nearest place for a name beside its dot where it covers nothing that is taken.
-fn free_place(frame: &Frame, taken: &[&Vec<[f64; 4]>], dot: (f64, f64), name: &str) -> Option<[f64; 4]> {
-    let free = |area: &[f64; 4]| {
-        let inside = area[0] >= frame.corners[0]
-            && area[1] >= frame.corners[1]
-            && area[2] <= frame.corners[2] + 10.0
-            && area[3] <= frame.corners[3];
-        inside && taken.iter().all(|taken| taken.iter().all(|other| !overlap(area, other)))
+/// A place for each name beside its dot, the first ones first; none where there is no room.
+fn place_labels(
+    frame: &Frame,
+    named: &[((f64, f64), &str)],
+    mut taken: Vec<[f64; 4]>,
+    lines: &[[f64; 4]],
+) -> Vec<Option<[f64; 4]>> {
+    let mut place = |&(dot, name): &((f64, f64), &str)| {
+        let area = free_place(frame, &taken, lines, dot, name)?;
+        taken.push(area);
+        taken.extend(leader(&area, dot).map(|(x, y)| [x - 1.0, y - 1.0, x + 1.0, y + 1.0]));
+        Some(area)
     };
-    places(dot, text_width(name, LABEL), LABEL).find(free)
+    named.iter().map(&mut place).collect()
+}
+
+/// The nearest place for a name beside its dot where it covers nothing that is taken. It covers no line either and
+/// the line to its dot crosses nothing, unless there is no such place.
+fn free_place(
+    frame: &Frame,
+    taken: &[[f64; 4]],
+    lines: &[[f64; 4]],
+    dot: (f64, f64),
+    name: &str,
+) -> Option<[f64; 4]> {
+    let [left, top, right, bottom] = frame.corners;
+    let is_inside =
+        |area: &[f64; 4]| area[0] >= left && area[1] >= top && area[2] <= right + 10.0 && area[3] <= bottom;
+    let covers = |area: &[f64; 4], things: &[[f64; 4]]| things.iter().any(|thing| overlap(area, thing));
+    let crosses = |area: &[f64; 4]| {
+        let between = taken.iter().filter(|thing| !contains(thing, dot));
+        leader(area, dot).any(|point| between.clone().any(|thing| contains(thing, point)))
+    };
+    let free = || {
+        let all = places(dot, text_width(name, LABEL), LABEL);
+        all.filter(|area| is_inside(area) && !covers(area, taken))
+    };
+    let place = free().find(|area| !covers(area, lines) && !crosses(area));
+    place.or_else(|| free().find(|area| !crosses(area))).or_else(|| free().next())
+}
+
+/// Points along the line between a dot and its label; none where they touch.
+fn leader(area: &[f64; 4], dot: (f64, f64)) -> impl Iterator<Item = (f64, f64)> {
+    const POINTS: u32 = 24;
+    let end = nearest(area, dot);
+    let is_drawn = (end.0 - dot.0).hypot(end.1 - dot.1) > DOT + 6.0;
+    (0..if is_drawn { POINTS } else { 0 }).map(move |point| {
+        let share = f64::from(point) / f64::from(POINTS);
+        (dot.0 + share * (end.0 - dot.0), dot.1 + share * (end.1 - dot.1))
+    })
+}
+
+/// The point of a label that is nearest to its dot.
+fn nearest(area: &[f64; 4], dot: (f64, f64)) -> (f64, f64) {
+    (dot.0.clamp(area[0], area[2]), dot.1.clamp(area[1], area[3]))
 }
 
 fn draw_label(picture: &mut Picture, area: [f64; 4], dot: (f64, f64), name: &str, colour: Colour) {
     // A label that does not touch its dot is joined to it.
-    let nearest = (dot.0.clamp(area[0], area[2]), dot.1.clamp(area[1], area[3]));
-    if (nearest.0 - dot.0).hypot(nearest.1 - dot.1) > DOT + 6.0 {
-        picture.path(vec![dot, nearest], 0.5, FAINT_INK);
+    if leader(&area, dot).next().is_some() {
+        picture.path(vec![dot, nearest(&area, dot)], 0.5, FAINT_INK);
     }
     let middle = (f64::midpoint(area[0], area[2]), f64::midpoint(area[1], area[3]));
     picture.text(name, middle, LABEL, Across::Middle, colour);
 }
 
-/// Places for a label around a dot, nearest first: right, left, above, below and the corners, in wider rings.
+/// Places for a label around a dot, nearest first: right, left, above, below, the corners and between them, in wider rings.
 fn places((x, y): (f64, f64), width: f64, height: f64) -> impl Iterator<Item = [f64; 4]> {
     let rings = [DOT + 4.0, 18.0, 34.0, 54.0, 80.0, 110.0];
     rings.into_iter().flat_map(move |ring| {
         let (far_x, far_y) = (ring + width / 2.0, ring + height / 2.0 - 3.0);
-        let slant = (ring * 0.7 + width / 2.0, ring * 0.7 + height / 2.0 - 2.0);
+        let towards = |x: f64, y: f64| (ring * x + width / 2.0, ring * y + height / 2.0 - 2.0);
+        let (slant, flat, steep) = (towards(0.7, 0.7), towards(0.9, 0.4), towards(0.4, 0.9));
         let offsets = [
             (far_x, 0.0),
             (slant.0, -slant.1),
@@ -164,6 +203,14 @@ fn places((x, y): (f64, f64), width: f64, height: f64) -> impl Iterator<Item = [
             (slant.0, slant.1),
             (-slant.0, -slant.1),
             (-slant.0, slant.1),
+            (flat.0, -flat.1),
+            (flat.0, flat.1),
+            (-flat.0, -flat.1),
+            (-flat.0, flat.1),
+            (steep.0, -steep.1),
+            (steep.0, steep.1),
+            (-steep.0, -steep.1),
+            (-steep.0, steep.1),
         ];
         offsets.into_iter().map(move |(dx, dy)| {
             let (x, y) = (x + dx, y + dy);
@@ -174,6 +221,10 @@ fn places((x, y): (f64, f64), width: f64, height: f64) -> impl Iterator<Item = [
 
 fn overlap(one: &[f64; 4], other: &[f64; 4]) -> bool {
     one[0] < other[2] && other[0] < one[2] && one[1] < other[3] && other[1] < one[3]
+}
+
+fn contains(area: &[f64; 4], (x, y): (f64, f64)) -> bool {
+    (area[0]..=area[2]).contains(&x) && (area[1]..=area[3]).contains(&y)
 }
 
 #[cfg(test)]
@@ -209,6 +260,46 @@ mod tests {
         let picture = tradeoff("crowd", &crowd, None);
         check_layout(&picture, "crowd");
         assert!(words(&picture).iter().filter(|word| word.starts_with('c')).count() < 30);
+    }
+
+    #[test]
+    fn no_line_to_a_label_crosses_another_label() {
+        // What a search found, those on the front first.
+        let points = [
+            ("dualpipe, two copies of the model", 403, 500),
+            ("zb-v-auto, 2 chunks", 420, 400),
+            ("interleaved-zb, 3 chunks", 457, 399),
+            ("v-half, 2 chunks", 458, 300),
+            ("zb-v, 2 chunks", 426, 400),
+            ("dualpipe-v, 2 chunks", 435, 450),
+            ("interleaved-zb, 2 chunks", 435, 400),
+            ("zb-h1", 447, 400),
+            ("zb-1p", 447, 400),
+            ("interleaved-zb", 447, 400),
+            ("interleaved, 3 chunks", 447, 499),
+            ("grouped-interleaved, 3 chunks", 447, 499),
+            ("interleaved, 4 chunks", 455, 475),
+            ("grouped-interleaved, 4 chunks", 455, 475),
+            ("interleaved-zb, 4 chunks", 488, 400),
+            ("greedy, 2 chunks", 496, 450),
+            ("greedy", 503, 400),
+        ];
+        let axis = |ends: [f64; 2]| AxisSpec::linear("", Measure::Number).over(ends.into_iter(), 0.12);
+        let (mut picture, frame) = chart("", "", axis([403.0, 584.0]), axis([0.0, 500.0]), 10.0);
+        let numbers = points.map(|(_, x, y)| (x, y));
+        let on_front = std::array::from_fn::<bool, 17, _>(|index| index < 4);
+        let lines = draw_front(&mut picture, &frame, &numbers, &on_front);
+        let dots = numbers.map(|(x, y)| frame.at(x as f64, y as f64));
+        let named: Vec<_> = dots.into_iter().zip(points).map(|(dot, (name, ..))| (dot, name)).collect();
+        let around_dots = dots.map(|(x, y)| [x - DOT, y - DOT, x + DOT, y + DOT]).to_vec();
+        let areas = place_labels(&frame, &named, around_dots, &lines);
+        let areas: Vec<[f64; 4]> = areas.into_iter().map(|area| area.expect("there is room")).collect();
+        for (index, (area, (dot, name))) in areas.iter().zip(&named).enumerate() {
+            let others = areas.iter().zip(&points).enumerate().filter(|(other, _)| *other != index);
+            for (_, (other, (across, ..))) in others {
+                assert!(!leader(area, *dot).any(|point| contains(other, point)), "{name} across {across}");
+            }
+        }
     }
 
     #[test]

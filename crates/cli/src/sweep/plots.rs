@@ -96,11 +96,13 @@ fn chart(name: &str, shown: &Shown, key: &Key, quantity: Quantity) -> Picture {
     })
 }
 
-/// By factors where the values lie so, by steps where they do not.
+/// By factors where the values lie so, by steps where they do not; marked at whole numbers where all are whole.
 pub(crate) fn axis(name: &str, measure: Measure, values: impl Iterator<Item = f64>) -> AxisSpec {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values.dedup();
+    let are_whole = measure == Measure::Number && values.iter().all(|value| value.fract() == 0.0);
+    let measure = if are_whole { Measure::Count } else { measure };
     match values.as_slice() {
         [low, .., high] if *low > 0.0 && *high >= 8.0 * low => {
             let median = values[values.len() / 2];

@@ -138,7 +138,7 @@ impl Quantity {
             Measure::Time => Duration::from_nanos(value as u64).to_string(),
             Measure::Bytes => Bytes::new(value as u64).to_string(),
             Measure::Share => format!("{:.1} %", 100.0 * value),
-            Measure::Number => format!("{value:.0}"),
+            Measure::Number | Measure::Count => format!("{value:.0}"),
         }
     }
 }
