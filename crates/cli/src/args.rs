@@ -3,7 +3,6 @@
 //! Meaning is given elsewhere: `commands` decides what to do, `output` what a path or `-` stands for. Options of
 //! schedules are not listed here but walked from the registry (`schedule_options`).
 
-use std::num::NonZeroU16;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -235,8 +234,8 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
     /// How many points to compute at once; all cores if left out
-    #[arg(long, short, value_name = "N")]
-    pub(crate) jobs: Option<NonZeroU16>,
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: Option<u16>,
     /// Go on with a sweep that was interrupted; begin it if it was not begun
     #[arg(long)]
     pub(crate) resume: bool,
@@ -297,8 +296,8 @@ pub(crate) struct Search {
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) runners_up: u16,
     /// How many settings to simulate at once; all cores if left out
-    #[arg(long, short, value_name = "N")]
-    pub(crate) jobs: Option<NonZeroU16>,
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: Option<u16>,
     /// Write search.json and pictures to this directory: pareto.png, pareto.svg; search.png, search.svg over keys
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,

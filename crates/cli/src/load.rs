@@ -52,8 +52,13 @@ pub(crate) fn read_text(path: &Path) -> io::Result<String> {
         return Err(io::Error::new(ErrorKind::FileTooLarge, words));
     }
     String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        let words = format!("expected UTF-8 text, found something else at byte {at}");
+        let (text, rest) = error.as_bytes().split_at(error.utf8_error().valid_up_to());
+        let text = String::from_utf8_lossy(text);
+        let line = 1 + text.matches('\n').count();
+        let column = 1 + text.rsplit('\n').next().map_or(0, |last| last.chars().count());
+        let byte = rest.first().copied().unwrap_or_default();
+        let words =
+            format!("expected UTF-8 text, found the byte 0x{byte:02X} in line {line}, column {column}");
         io::Error::new(ErrorKind::InvalidData, words)
     })
 }

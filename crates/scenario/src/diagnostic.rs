@@ -101,19 +101,20 @@ impl Diagnostics {
         self.list.iter()
     }
 
-    /// All of them as text, with the lines they are about.
-    pub fn render(&self, style: Style) -> String {
+    /// All of them as text, with the lines they are about. `fold` breaks the lines of a message and of a help where
+    /// they are to be broken; lines of the file stay as they are.
+    pub fn render(&self, style: Style, fold: impl Fn(&str) -> String) -> String {
         let renderer = match style {
             Style::Plain => Renderer::plain(),
             Style::Coloured => Renderer::styled(),
         };
         let texts: Vec<String> =
-            self.list.iter().map(|diagnostic| renderer.render(&[self.group(diagnostic)])).collect();
+            self.list.iter().map(|diagnostic| renderer.render(&[self.group(diagnostic, &fold)])).collect();
         texts.join("\n\n")
     }
 
-    fn group<'a>(&'a self, diagnostic: &'a Diagnostic) -> Group<'a> {
-        let title = Level::ERROR.primary_title(diagnostic.message.as_str());
+    fn group<'a>(&'a self, diagnostic: &'a Diagnostic, fold: &impl Fn(&str) -> String) -> Group<'a> {
+        let title = Level::ERROR.primary_title(fold(&diagnostic.message));
         let mut group = match diagnostic.span {
             Span::FILE => title.element(Origin::path(self.sources[0].name.as_str())),
             span => title.element(self.snippet(span, diagnostic)),
@@ -124,7 +125,7 @@ impl Diagnostics {
             group = group.element(self.source(span.source).annotation(kind.label(label.as_str())));
         }
         for help in &diagnostic.help {
-            group = group.element(Level::HELP.message(help.as_str()));
+            group = group.element(Level::HELP.message(fold(help)));
         }
         group
     }
@@ -158,7 +159,7 @@ impl Diagnostics {
 
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.render(Style::Plain))
+        f.write_str(&self.render(Style::Plain, str::to_owned))
     }
 }
 

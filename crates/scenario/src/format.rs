@@ -228,8 +228,8 @@ table! {
         /// Instead of `saved_per_micro_batch` and `released_at_input_gradient`: what each pass of a micro-batch
         /// changes, as measured.
         change: Change = "",
-        /// The most saved bytes that the schedules which look at memory may use; one value or one a rank; the
-        /// budget if left out.
+        /// The most saved bytes that `greedy` may use, which decides by them; one value or one a rank; the budget if
+        /// left out. Other schedules have limits of their own.
         limit: OneOrList<Bytes> = r#""40 GB""#,
         /// What else is counted, held for the whole step: weights in BF16, gradients in FP32, the optimizer's
         /// FP32 weights and moments. Needs `[model]`.

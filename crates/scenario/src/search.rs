@@ -133,6 +133,22 @@ impl SearchSpace {
             let words = pipestep_model::Recompute::WORDS.iter();
             words.into_iter().find(|(_, value)| *value == word.0).map(|(name, _)| *name)
         };
+        let lists = [
+            ("schedules", written.schedules.get().map(Vec::len), written.schedules.span()),
+            (
+                "micro_batch_sizes",
+                written.micro_batch_sizes.get().map(Vec::len),
+                written.micro_batch_sizes.span(),
+            ),
+            ("ranks", written.ranks.get().map(Vec::len), written.ranks.span()),
+            ("recompute", written.recompute.get().map(Vec::len), written.recompute.span()),
+        ];
+        for (key, count, span) in lists {
+            if let (Some(0), Some(span)) = (count, span) {
+                let message = format!("`search.{key}`: expected at least one value, found an empty list");
+                problems.push(Diagnostic::new(span, message).help("without this key nothing is ruled out"));
+            }
+        }
         let split = match written.split.get() {
             Some(split) => Some(Split::new(split, written.split.span()?, problems)?),
             None => None,

@@ -17,7 +17,7 @@ pub struct StepScenario {
     pub inputs: Inputs,
     /// What each rank may hold, if the file says.
     pub budget: Option<Vec<Bytes>>,
-    /// The most saved bytes that schedules which look at memory may use on each rank: `[memory] limit`, or the
+    /// The most saved bytes that `greedy` may use on each rank: `[memory] limit`, or the
     /// budget.
     pub limit: Option<Vec<Bytes>>,
     /// Layers of each stage, where they are known.

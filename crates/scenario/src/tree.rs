@@ -84,7 +84,7 @@ impl Item {
 }
 
 /// What is said about a key or a table that is there already.
-const TWICE: &str = "this is written twice";
+const TWICE: &str = " is written twice";
 
 /// Reads a whole TOML document.
 ///
@@ -96,7 +96,7 @@ pub(crate) fn parse_document(text: &str) -> Result<Table, Vec<Diagnostic>> {
         return Ok(own_table(table.get_ref(), 0, 0));
     }
     let line = |at: usize| text.bytes().take(at).filter(|&byte| byte == b'\n').count();
-    let mut problems: Vec<Diagnostic> = errors.iter().map(|error| syntax_error(error, 0, 0)).collect();
+    let mut problems: Vec<Diagnostic> = errors.iter().map(|error| syntax_error(error, text, 0, 0)).collect();
     // What follows the first error of a line is its consequence, and so is every key of a table written twice.
     problems.dedup_by_key(|problem| line(problem.start()));
     let is_header = |at: usize| text[..at].ends_with('[');
@@ -104,7 +104,7 @@ pub(crate) fn parse_document(text: &str) -> Result<Table, Vec<Diagnostic>> {
     let mut skip_to = 0;
     problems.retain(|problem| {
         let keep = problem.start() >= skip_to;
-        if keep && problem.message() == TWICE && is_header(problem.start()) {
+        if keep && problem.message().ends_with(TWICE) && is_header(problem.start()) {
             skip_to = next_header(problem.start());
         }
         keep
@@ -119,18 +119,21 @@ pub(crate) fn parse_document(text: &str) -> Result<Table, Vec<Diagnostic>> {
 pub(crate) fn parse_value(text: &str, source: usize, offset: usize) -> Result<Item, Diagnostic> {
     match DeValue::parse(text) {
         Ok(value) => Ok(own_item(value.get_ref(), value.span(), source, offset)),
-        Err(error) => Err(syntax_error(&error, source, offset)),
+        Err(error) => Err(syntax_error(&error, text, source, offset)),
     }
 }
 
-fn syntax_error(error: &toml::de::Error, source: usize, offset: usize) -> Diagnostic {
-    let message = match error.message() {
-        "duplicate key" => TWICE.to_owned(),
-        message => format!("invalid TOML: {message}"),
+fn syntax_error(error: &toml::de::Error, text: &str, source: usize, offset: usize) -> Diagnostic {
+    let message = error.message();
+    let Some(range) = error.span() else {
+        return Diagnostic::new(Span::FILE, format!("invalid TOML: {message}"));
     };
-    match error.span() {
-        Some(range) => Diagnostic::new(place(range, source, offset), message),
-        None => Diagnostic::new(Span::FILE, message),
+    let span = place(range.clone(), source, offset);
+    match text.get(range) {
+        Some(key) if message == "duplicate key" => {
+            Diagnostic::new(span, format!("`{key}`{TWICE}")).help("keep one of the two")
+        }
+        _ => Diagnostic::new(span, format!("invalid TOML: {message}")),
     }
 }
 

@@ -113,7 +113,7 @@ impl UnitError {
 /// [`UnitError`] for anything else.
 pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     let nanos = TIME.parse(text)?;
-    let nanos = u64::try_from(nanos).map_err(|_| TIME.too_large(text, "time", "u64::MAX ns (584 years)"))?;
+    let nanos = u64::try_from(nanos).map_err(|_| TIME.too_large(text, "time", "2^64-1 ns (584 years)"))?;
     Ok(Duration::from_nanos(nanos))
 }
 
@@ -123,7 +123,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
 /// [`UnitError`] for anything else.
 pub fn parse_bytes(text: &str) -> Result<Bytes, UnitError> {
     let count = SIZE.parse(text)?;
-    let count = u64::try_from(count).map_err(|_| SIZE.too_large(text, "amount", "u64::MAX bytes (18 EB)"))?;
+    let count = u64::try_from(count).map_err(|_| SIZE.too_large(text, "amount", "2^64-1 bytes (18 EB)"))?;
     Ok(Bytes::new(count))
 }
 
@@ -139,7 +139,7 @@ pub fn parse_signed_bytes(text: &str) -> Result<i64, UnitError> {
         None => (trimmed, 1),
     };
     let count = SIZE.parse(size)?;
-    let count = i64::try_from(count).map_err(|_| SIZE.too_large(text, "amount", "i64::MAX bytes (9 EB)"))?;
+    let count = i64::try_from(count).map_err(|_| SIZE.too_large(text, "amount", "2^63-1 bytes (9 EB)"))?;
     Ok(sign * count)
 }
 
@@ -154,7 +154,7 @@ pub fn parse_rate(text: &str) -> Result<Rate, UnitError> {
         0 => (bits / 8, SECOND),
         _ => (bits, 8 * SECOND),
     };
-    let count = u64::try_from(count).map_err(|_| RATE.too_large(text, "rate", "u64::MAX bytes a second"))?;
+    let count = u64::try_from(count).map_err(|_| RATE.too_large(text, "rate", "2^64-1 bytes a second"))?;
     Rate::new(count, per_nanos).ok_or_else(|| UnitError::ZeroRate { text: text.to_owned() })
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn run(typed: &args::Sweep) -> Result<Ending> {
         output::complain(&format!("{} of {count} points are there already", store.finished()));
     }
     let progress = Progress::new(store.finished(), count, typed.quiet);
-    let jobs = typed.jobs.map_or_else(cores, |jobs| usize::from(jobs.get()));
+    let jobs = typed.jobs.map_or_else(cores, usize::from);
     run_points(&points, shard, &mut store, &mut manifest, &typed.out, jobs, progress)?;
     store.finish()?;
     if shard != Shard::WHOLE {

@@ -36,6 +36,12 @@ fn pipestep(arguments: &[&str]) -> Command {
     command
 }
 
+/// What was said, in one line: where it is folded depends on how long the names in it are.
+fn one_line(said: &[u8]) -> String {
+    let said = String::from_utf8_lossy(said);
+    said.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// What the binary prints to standard output; it must end with exit code 0.
 fn printed(arguments: &[&str]) -> String {
     let output = pipestep(arguments).output().expect("it starts");

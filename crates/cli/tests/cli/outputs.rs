@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::{PIPESTEP, pipestep, root};
+use crate::{PIPESTEP, one_line, pipestep, root};
 
 const SCENARIO: &str = "scenarios/qwen3-8b-1f1b.toml";
 /// What `--out` writes.
@@ -35,7 +35,7 @@ fn names(directory: &Path) -> Vec<String> {
 /// Runs the scenario with more arguments; gives the exit code and what was said on standard error.
 fn run(more: &[&str]) -> (Option<i32>, String) {
     let output = pipestep(&[&["run", SCENARIO], more].concat()).output().expect("it starts");
-    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    (output.status.code(), one_line(&output.stderr))
 }
 
 fn text(path: &Path) -> &str {
@@ -123,7 +123,7 @@ fn a_full_standard_output_is_an_error() {
         let output = command.stdout(full.expect("Linux has it")).stderr(Stdio::piped());
         let output = output.spawn().and_then(std::process::Child::wait_with_output).expect("it starts");
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        let said = String::from_utf8_lossy(&output.stderr);
+        let said = one_line(&output.stderr);
         assert!(said.starts_with("error: cannot write to standard output: No space left"), "{said}");
     }
 }
@@ -147,9 +147,9 @@ fn a_reader_that_goes_away_is_no_error() {
 fn what_is_not_text_is_said_not_to_be() {
     let place = temporary();
     let path = place.path().join("picture.toml");
-    fs::write(&path, [b'a', b'=', 0xff, 0xfe]).expect("there is room");
+    fs::write(&path, b"# \xC3\xA9\n\xC3\xA9=\xFF").expect("there is room");
     let output = pipestep(&["check", text(&path)]).output().expect("it starts");
     assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("expected UTF-8 text, found something else at byte 2"), "{said}");
+    let said = one_line(&output.stderr);
+    assert!(said.contains("expected UTF-8 text, found the byte 0xFF in line 2, column 3"), "{said}");
 }

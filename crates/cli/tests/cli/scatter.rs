@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{pipestep, printed};
+use crate::{one_line, pipestep, printed};
 
 const SCENARIO: &str = "scenarios/scatter.toml";
 
@@ -65,7 +65,7 @@ fn a_sweep_has_the_means_that_run_has() {
 fn what_draws_nothing_has_no_runs() {
     let output =
         pipestep(&["run", "scenarios/qwen3-8b-1f1b.toml", "--runs", "10"]).output().expect("it starts");
-    let errors = String::from_utf8_lossy(&output.stderr);
+    let errors = one_line(&output.stderr);
     assert_eq!(
         (output.status.code(), errors.contains("`--runs` needs a `[jitter]`")),
         (Some(2), true),
@@ -74,7 +74,7 @@ fn what_draws_nothing_has_no_runs() {
     for command in [&["search"][..], &["compare", "--schedules", "1f1b"]] {
         let arguments = [command, &["scenarios/qwen3-8b-1f1b.toml", "--runs", "10"]].concat();
         let output = pipestep(&arguments).output().expect("it starts");
-        let errors = String::from_utf8_lossy(&output.stderr);
+        let errors = one_line(&output.stderr);
         let is_refused = errors.contains("`--runs` needs a `[jitter]` that says how lengths scatter");
         assert_eq!((output.status.code(), is_refused), (Some(2), true), "{errors}");
     }
@@ -153,7 +153,7 @@ fn an_explained_run_is_one_of_those_that_are_counted() {
         (&["explain", SCENARIO, "--run", "99999999999"], "expected a number below 4294967296"),
     ] {
         let output = pipestep(arguments).output().expect("it starts");
-        let errors = String::from_utf8_lossy(&output.stderr);
+        let errors = one_line(&output.stderr);
         assert_eq!((output.status.code(), errors.contains(said)), (Some(2), true), "{errors}");
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{pipestep, printed};
+use crate::{one_line, pipestep, printed};
 
 const HEADLINE: &str = "scenarios/qwen3-8b-1f1b.toml";
 
@@ -148,7 +148,7 @@ fn what_is_wrong_with_a_search_over_keys_is_said() {
     let interval = |more: &[&'static str]| [&["search", INTERVAL], more].concat();
     let refused = |arguments: &[&str], said: &str| {
         let output = pipestep(arguments).output().expect("it starts");
-        let errors = String::from_utf8_lossy(&output.stderr);
+        let errors = one_line(&output.stderr);
         assert_eq!((output.status.code(), errors.contains(said)), (Some(2), true), "{arguments:?}: {errors}");
     };
     refused(&["search", "scenarios/rl-async.toml"], "write what to try in `[search.vary]`");
@@ -179,9 +179,10 @@ fn what_cannot_be_varied_is_said() {
         ("search.ranks=[2,4]", "`search.ranks` needs lengths by layer"),
         ("search.micro_batch_sizes=[1,2]", "needs `[efficiency]`"),
         ("search.schedules=[\"1f1c\"]", "did you mean `\"1f1b\"`"),
+        ("search.recompute=[]", "`search.recompute`: expected at least one value, found an empty list"),
     ] {
         let output = pipestep(&["search", HEADLINE, "--set", set]).output().expect("it starts");
-        let errors = String::from_utf8_lossy(&output.stderr);
+        let errors = one_line(&output.stderr);
         assert_eq!((output.status.code(), errors.contains(said)), (Some(2), true), "{errors}");
     }
     let small = pipestep(&["search", HEADLINE, "--set", "memory.budget=1 MB"]).output().expect("it starts");

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::{PIPESTEP, printed};
+use crate::{PIPESTEP, one_line, printed};
 
 /// A scenario whose points are cheap.
 pub(crate) const SMALL: &str = r#"
@@ -42,10 +42,10 @@ pub(crate) fn inside(place: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs it; gives the exit code and what was said on standard error.
+/// Runs it; gives the exit code and what was said on standard error, in one line.
 pub(crate) fn run(place: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let output = inside(place, arguments).output().expect("it starts");
-    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    (output.status.code(), one_line(&output.stderr))
 }
 
 /// Every file of a directory, hidden ones too.
@@ -253,7 +253,7 @@ fn a_full_disk_leaves_what_was_finished() {
         let mut command = Command::new("sh");
         command.args(["-c", &script, PIPESTEP]).args(vary).args(["full", "--jobs", "3"]).current_dir(at);
         let output = command.output().expect("there is a shell");
-        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+        (output.status.code(), one_line(&output.stderr))
     };
     for blocks in [16, 32] {
         let (code, errors) = limited(blocks);

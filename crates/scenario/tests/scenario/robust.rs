@@ -210,7 +210,7 @@ fn answered(text: &str, overrides: &[Override]) {
     if let Err(errors) = parse(text, "test.toml", overrides) {
         assert!(errors.iter().all(|error| !error.message().is_empty()));
         assert!(errors.iter().count() > 0, "refused without a reason: {text}");
-        assert!(!errors.render(Style::Coloured).is_empty());
+        assert!(!errors.render(Style::Coloured, str::to_owned).is_empty());
     }
 }
 
