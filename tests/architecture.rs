@@ -19,9 +19,10 @@ const PLAN: [(&str, &[&str]); 9] = [
 ];
 
 /// Dependencies that belong to one crate, and those that core crates never have.
-const OWNED: [(&str, &[&str]); 9] = [
+const OWNED: [(&str, &[&str]); 10] = [
     ("clap", &["cli"]),
     ("anyhow", &["cli"]),
+    ("parquet", &["cli"]),
     ("plotters", &["report"]),
     ("comfy-table", &["report"]),
     ("toml", &["scenario"]),
