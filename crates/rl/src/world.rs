@@ -303,8 +303,12 @@ impl<R: Recorder> World<Queue> for Rounds<'_, R> {
             return Ok(());
         }
         self.train(now, queue)?;
-        self.launch(now, queue)?;
         self.serve_pools(now, queue)?;
+        if queue.peek_time() == Some(now) {
+            // What has no length ends first: an update whose weights arrive at once is in what is launched now.
+            return Ok(());
+        }
+        self.launch(now, queue)?;
         let wake = |engine, due: crate::decoder::Wake| {
             let epoch = due.epoch;
             queue.schedule(due.at, ENDS, Event::Look { engine, epoch });

@@ -148,3 +148,34 @@ fn a_stopped_scorer_scores_again_what_it_was_at() {
     let text = error.to_string();
     assert!(text.contains("`verify` holds 2 and stands still for good"), "{text}");
 }
+
+#[test]
+fn a_stopped_scorer_holds_up_the_mini_step_that_waits_for_it() {
+    // Ends at 1 and 3; the scorer is at the first from 1 to 2, then stands still until 5. It scores until 7 and 9,
+    // each followed by a mini-step.
+    let mut inputs = plain(Mode::Stream, 2, Shape::List(vec![1, 3]));
+    inputs.scoring = vec![pool("verify", 1, seconds(2))];
+    inputs.update.mini_steps = 2;
+    inputs.update.time = UpdateTime::Fixed(seconds(1));
+    inputs.faults.scorer_stops = vec![ScorerStop { pool: 0, at: at(2), down: Some(seconds(3)) }];
+    assert_eq!(once(inputs), seconds(10));
+}
+
+#[test]
+fn an_engine_that_fails_delays_the_batch_after_next() {
+    // The first batch is there at 4 and trained on until 7, while the second is generated. Of this the response of
+    // the engine that fails at 6 starts again at 8, where there is room, and ends at 12; weights until 13. The
+    // second update and the third batch go side by side until 17, weights until 18.
+    let mut inputs = cycle(Mode::OneStepOff, 4, 3, 1);
+    (inputs.batch, inputs.launch) = (2, 2);
+    (inputs.rollout.engines, inputs.rollout.slots) = (2, 1);
+    let responses = Survival::Lost;
+    inputs.faults.engine_failures =
+        vec![EngineFailure { engine: 1, at: at(6), down: seconds(2), responses }];
+    (inputs.warmup, inputs.rounds) = (0, 2);
+    let outcome = simulate(&inputs).unwrap();
+    let ends: Vec<u64> = outcome.rounds.iter().map(|round| round.end.as_nanos() / SECOND).collect();
+    assert_eq!(ends, [13, 18]);
+    assert_eq!((outcome.counts.regenerated, outcome.counts.wasted_tokens), (1, 2));
+    assert_eq!(outcome.staleness, [2, 2]);
+}

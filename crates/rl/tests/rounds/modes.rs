@@ -95,23 +95,33 @@ fn partial_continues_what_was_cut() {
     assert_eq!(outcome.staleness, [5, 0, 1], "three rounds of two, one of them two updates old");
     assert_eq!(outcome.counts.wasted_tokens, 0);
 
-    // Recomputing 4, then 8 tokens at half a second each delays it, but nothing else.
+    // Recomputed, it takes half a second a token: 4 tokens at 7, so that it decodes from 9 to 11; 6 at 14, from 17
+    // to 18; 7 at 21, until 24.5, so that it joins the iteration at 25 and ends at 27 beside one of 2 tokens.
     inputs.mode = Mode::Partial(KvCache::Recomputed);
     inputs.rollout.prefill_per_token = nanos(SECOND / 2);
-    let (_, spans) = simulate_recorded(&inputs).unwrap();
+    inputs.rounds = 4;
+    let (outcome, spans) = simulate_recorded(&inputs).unwrap();
     let long = responses(&spans).into_iter().find(|&(sample, ..)| sample == 2).unwrap();
-    assert!(long.3 > 15, "{long:?}");
+    assert_eq!(long, (2, Finished, 0, 27));
+    assert_eq!(outcome.elapsed, seconds(27 + 2 + 1));
+    assert_eq!(outcome.staleness, [7, 0, 0, 1]);
 }
 
 #[test]
 fn partial_discards_what_has_grown_too_old() {
-    let mut inputs = plain(Mode::Partial(KvCache::Kept), 2, Shape::List(vec![2, 2, 900]));
+    // The third response is there from 0 to 4, when it would be two updates old in the next one; the sixth, from
+    // 4, ends at 11 in the second round after its own; the ninth is one update old at 13.
+    let mut inputs = plain(Mode::Partial(KvCache::Kept), 2, Shape::List(vec![2, 2, 7]));
     inputs.launch = 3;
     inputs.discard_older_than = Some(1);
-    inputs.rounds = 6;
-    let outcome = simulate(&inputs).unwrap();
-    assert!(outcome.counts.stale >= 2, "{:?}", outcome.counts);
-    assert!(outcome.staleness.len() <= 2);
+    (inputs.warmup, inputs.rounds) = (0, 6);
+    let (outcome, spans) = simulate_recorded(&inputs).unwrap();
+    let ends: Vec<u64> = outcome.rounds.iter().map(|round| round.end.as_nanos() / SECOND).collect();
+    assert_eq!(ends, [2, 4, 6, 11, 13, 15]);
+    let counts = outcome.counts;
+    assert_eq!((counts.launched, counts.trained, counts.stale, counts.wasted_tokens), (14, 12, 1, 4));
+    assert_eq!(outcome.staleness, [10, 2]);
+    assert!(responses(&spans).contains(&(2, StintEnd::Aborted, 0, 4)));
 }
 
 #[test]
@@ -174,17 +184,20 @@ fn weights_every_few_updates_age_the_samples_between() {
 
 #[test]
 fn old_samples_are_thrown_away_and_replaced() {
-    // Lengths that overtake each other: the long one is two updates old when it ends.
+    // One second a token and an update; two of three responses have one token, the third has six, and each is
+    // trained on by itself. The long ones end at 7 and 9, three and two updates after they began, and so does what
+    // waits: the third of the short ones, of 1 s, is two updates old when its turn comes at 3.
     let mut inputs = plain(asynchronous(3, InFlight::Continue(KvCache::Kept)), 1, Shape::List(vec![1, 1, 6]));
     inputs.rollout.slots = 2;
-    inputs.rounds = 12;
     inputs.update.time = UpdateTime::Fixed(seconds(1));
-    let kept = simulate(&inputs).unwrap();
-    assert!(kept.staleness.len() > 2, "{:?}", kept.staleness);
     inputs.discard_older_than = Some(1);
-    let bounded = simulate(&inputs).unwrap();
-    assert!(bounded.counts.stale > 0);
-    assert!(bounded.staleness.len() <= 2, "{:?}", bounded.staleness);
+    (inputs.warmup, inputs.rounds) = (0, 6);
+    let outcome = simulate(&inputs).unwrap();
+    let ends: Vec<u64> = outcome.rounds.iter().map(|round| round.end.as_nanos() / SECOND).collect();
+    assert_eq!(ends, [2, 3, 4, 9, 10, 11]);
+    let counts = outcome.counts;
+    assert_eq!((counts.launched, counts.finished, counts.trained, counts.stale), (11, 10, 6, 3));
+    assert_eq!(outcome.staleness, [2, 4]);
 }
 
 #[test]

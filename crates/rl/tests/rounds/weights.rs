@@ -44,6 +44,39 @@ fn a_staggered_sync_stops_one_engine_at_a_time() {
 }
 
 #[test]
+fn a_staggered_sync_pauses_each_engine_in_its_turn() {
+    // Responses of four seconds from 4 on, an update from 4 to 5; the first engine stands still from 5 to 7, the
+    // second from 7 to 9, so that both end at 10. The trainer waits for responses alone.
+    let mut inputs = plain(asynchronous(1, InFlight::Continue(KvCache::Kept)), 2, Shape::Fixed(4));
+    (inputs.rollout.engines, inputs.rollout.slots) = (2, 1);
+    inputs.update.time = UpdateTime::Fixed(seconds(1));
+    inputs.sync.time = SyncTime::Fixed(seconds(2));
+    inputs.sync.style = SyncStyle::Staggered;
+    (inputs.warmup, inputs.rounds) = (0, 3);
+    let outcome = simulate(&inputs).unwrap();
+    let ends: Vec<u64> = outcome.rounds.iter().map(|round| round.end.as_nanos() / SECOND).collect();
+    assert_eq!(ends, [5, 11, 17]);
+    assert_eq!((outcome.split.rollout, outcome.split.update), (seconds(4 + 5 + 5), seconds(3)));
+    assert_eq!(outcome.staleness, [2, 4]);
+}
+
+#[test]
+fn what_takes_no_time_is_over_before_anything_is_launched() {
+    for style in [SyncStyle::Blocking, SyncStyle::Staggered] {
+        let mut inputs = plain(asynchronous(4, InFlight::Continue(KvCache::Kept)), 1, Shape::Fixed(2));
+        (inputs.rollout.engines, inputs.rollout.slots) = (1, 1);
+        inputs.update.time = UpdateTime::Fixed(seconds(2));
+        inputs.sync.style = style;
+        (inputs.warmup, inputs.rounds) = (0, 4);
+        let outcome = simulate(&inputs).unwrap();
+        // From 4 on a response is launched when an update and its weights end: at 2, 4 and 6 under the weights of 0,
+        // 1 and 2 updates, each trained on two seconds later as one update old.
+        assert_eq!(outcome.elapsed, seconds(10));
+        assert_eq!(outcome.staleness, [1, 3], "{style:?}");
+    }
+}
+
+#[test]
 fn on_policy_engines_wait_for_their_turn() {
     let mut inputs = cycle(Mode::Sync, 10, 5, 2);
     inputs.sync.style = SyncStyle::Staggered;
