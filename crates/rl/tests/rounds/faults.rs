@@ -170,8 +170,7 @@ fn an_engine_that_fails_delays_the_batch_after_next() {
     (inputs.batch, inputs.launch) = (2, 2);
     (inputs.rollout.engines, inputs.rollout.slots) = (2, 1);
     let responses = Survival::Lost;
-    inputs.faults.engine_failures =
-        vec![EngineFailure { engine: 1, at: at(6), down: seconds(2), responses }];
+    inputs.faults.engine_failures = vec![EngineFailure { engine: 1, at: at(6), down: seconds(2), responses }];
     (inputs.warmup, inputs.rounds) = (0, 2);
     let outcome = simulate(&inputs).unwrap();
     let ends: Vec<u64> = outcome.rounds.iter().map(|round| round.end.as_nanos() / SECOND).collect();
