@@ -8,20 +8,12 @@ use pipestep_job::{
 };
 use serde_json::Value;
 
-use crate::support::{adds_up, data, queued, ratio, seconds};
+use crate::support::{adds_up, close, data, number, queued, ratio, seconds};
 
 const DAY: f64 = 86_400.0;
 const SAVE_EVERY: f64 = 1_800.0;
 const RECOVERY: f64 = 120.0;
 const DEVICE_MTBF: f64 = 29_122_560.0;
-
-fn number(row: &Value, key: &str) -> f64 {
-    row[key].as_f64().unwrap()
-}
-
-fn close(what: &str, got: f64, want: f64) {
-    assert!((got - want).abs() <= 1e-9 * want.abs().max(1e-3), "{what}: {got}, expected {want}");
-}
 
 /// Within four standard errors, of which one is at most half a percent.
 fn agrees(what: &str, sample: &[f64], want: f64) {

@@ -6,17 +6,8 @@ use pipestep_job::{
     Detail, Estimate, FaultSource, JobInputs, JobOutcome, LLAMA3, Mode, Ratio, Recovery, STORAGE_PRESETS,
     SlowWindow, Spread, simulate,
 };
-use serde_json::Value;
 
-use crate::support::{adds_up, data, queued, ratio, seconds, until};
-
-fn number(row: &Value, key: &str) -> f64 {
-    row[key].as_f64().unwrap()
-}
-
-fn close(what: &str, got: f64, want: f64) {
-    assert!((got - want).abs() <= 1e-9 * want.abs().max(1e-3), "{what}: {got}, expected {want}");
-}
+use crate::support::{adds_up, close, data, number, queued, ratio, seconds, until};
 
 /// The useful fraction agrees within four standard errors, of which one is at most half a percent.
 fn agrees(what: &str, job: &JobInputs, want: f64) {

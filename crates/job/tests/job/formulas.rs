@@ -6,11 +6,10 @@ use pipestep_job::closed_form::{
 };
 use serde_json::Value;
 
-use crate::support::{cases, data, ratio};
+use crate::support::{self, cases, data, ratio};
 
 fn close(what: &str, got: f64, want: &Value) {
-    let want = ratio(want);
-    assert!((got - want).abs() <= 1e-9 * want.abs().max(1e-3), "{what}: {got}, expected {want}");
+    support::close(what, got, ratio(want));
 }
 
 #[test]

@@ -4,11 +4,7 @@ use pipestep_engine::Duration;
 use pipestep_job::{Detail, Jitter, JobInputs, Ranks, simulate};
 use serde_json::Value;
 
-use crate::support::{adds_up, data, seconds};
-
-fn number(row: &Value, key: &str) -> f64 {
-    row[key].as_f64().unwrap()
-}
+use crate::support::{adds_up, data, number, seconds};
 
 /// The mean of the largest of so many ranks over so many steps, where a rank takes 1 on average (or at least).
 fn mean_of_largest(jitter: Jitter, count: u32, steps: u64) -> f64 {

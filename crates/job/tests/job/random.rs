@@ -9,11 +9,7 @@ use pipestep_job::{
 };
 use serde_json::Value;
 
-use crate::support::{adds_up, data, length, queued, seconds, until};
-
-fn number(row: &Value, key: &str) -> f64 {
-    row[key].as_f64().unwrap()
-}
+use crate::support::{adds_up, data, length, number, queued, seconds, until};
 
 fn exponential(mtbf: f64) -> FaultSource {
     FaultSource::single("any", Spread::Exponential { mean: seconds(mtbf) }, 1, false)

@@ -6,15 +6,10 @@ use pipestep_job::{
     Recovery, Response, SlowDetection, SlowRanks, SlowWindow, Spread, simulate,
 };
 use proptest::prelude::*;
-use serde_json::Value;
 
-use crate::support::{adds_up, data, queued, seconds, until};
+use crate::support::{adds_up, data, number, queued, seconds, until};
 
 const STEP: f64 = 10.0;
-
-fn number(row: &Value, key: &str) -> f64 {
-    row[key].as_f64().unwrap()
-}
 
 fn ranks(count: u32, step: f64, overhead: f64, jitter: Jitter) -> Ranks {
     Ranks {

@@ -14,6 +14,16 @@ pub(crate) fn cases(name: &str) -> Vec<Value> {
     data(name)["cases"].as_array().unwrap().clone()
 }
 
+/// The number under a key of a row.
+pub(crate) fn number(row: &Value, key: &str) -> f64 {
+    row[key].as_f64().unwrap()
+}
+
+/// Equal but for the digits that the oracle was printed without.
+pub(crate) fn close(what: &str, got: f64, want: f64) {
+    assert!((got - want).abs() <= 1e-9 * want.abs().max(1e-3), "{what}: {got}, expected {want}");
+}
+
 pub(crate) fn nanos(seconds: &Value) -> u64 {
     (seconds.as_f64().unwrap() * 1e9).round() as u64
 }
