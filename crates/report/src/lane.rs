@@ -4,7 +4,7 @@
 //! time. So a row of ten spans and one of ten million read alike, and no span is lost to rounding.
 
 use crate::picture::Picture;
-use crate::theme::Colour;
+use crate::theme::{Colour, mixed};
 
 /// Points between the lines of a hatch.
 const HATCH: f64 = 5.0;
@@ -24,6 +24,11 @@ pub(crate) struct Paint {
 impl Paint {
     pub(crate) const fn plain(fill: Colour) -> Self {
         Self { fill, hatch: None }
+    }
+
+    /// The one colour for boxes that leave no room for diagonal lines.
+    fn blended(self) -> Colour {
+        self.hatch.map_or(self.fill, |lines| mixed(self.fill, lines, 0.35))
     }
 
     /// Fills a box.
@@ -145,8 +150,7 @@ pub(crate) fn draw_shares(
         for (share, paint) in columns[index].iter().zip(paints) {
             let next = (level - share * (bottom - top)).max(top);
             if level - next > 0.05 {
-                // Narrow columns leave no room for diagonal lines.
-                picture.fill([from, next, to, level], paint.fill);
+                picture.fill([from, next, to, level], paint.blended());
             }
             level = next;
         }

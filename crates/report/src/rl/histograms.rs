@@ -9,6 +9,8 @@ use crate::units::{grouped, trimmed};
 
 /// With no more bins than this, each is drawn as high as it is.
 const FEW: usize = 2;
+/// Ages that the axis has at least, so that a bar stays a bar.
+const LEAST_AGES: usize = 6;
 
 /// Response lengths of all samples that ended. The bins of an outcome are not equally wide, so heights are how many
 /// lie in a doubling of the length.
@@ -44,8 +46,10 @@ pub fn rl_lengths(view: &RlView) -> Picture {
 pub fn rl_staleness(view: &RlView) -> Picture {
     let staleness = &view.sensitivity.base.staleness;
     let (mean, oldest) = mean_and_oldest(staleness);
-    let bars = staleness.iter().take(oldest + 1).enumerate();
-    let bars = bars.map(|(age, &count)| (age as f64 - 0.5, age as f64 + 0.5, count as f64)).collect();
+    let bars = (0..LEAST_AGES.max(oldest + 1)).map(|age| {
+        let count = staleness.get(age).copied().unwrap_or(0);
+        (age as f64 - 0.5, age as f64 + 0.5, count as f64)
+    });
     let note = format!(
         "{} samples trained on, {} updates old on average, {oldest} at most",
         grouped(staleness.iter().sum()),
@@ -56,7 +60,7 @@ pub fn rl_staleness(view: &RlView) -> Picture {
         note: &note,
         x: AxisSpec::linear("weights at the first token, updates old", Measure::Number),
         heights: "samples",
-        bins: bars,
+        bins: bars.collect(),
         is_counted: true,
         marks: vec![("mean", mean)],
     })
