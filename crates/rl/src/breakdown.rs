@@ -165,11 +165,11 @@ impl<R: Recorder> Rounds<'_, R> {
             let fate = self.groups.get(sample.group).gone.unwrap_or(Fate::Lost);
             self.drop_sample(sample, fate);
         }
-        let finished = (self.ready.len() + self.trainer.samples.len()) as u64;
+        self.tally.counts.drop_ended(Fate::Lost, self.ready.make_contiguous());
+        self.tally.counts.drop_ended(Fate::Lost, &self.trainer.samples);
+        self.launched -= (self.ready.len() + self.trainer.samples.len()) as u64;
         self.ready.clear();
         self.trainer.drop_samples();
-        self.launched -= finished;
-        self.tally.counts.lost += finished;
         (self.scoring, self.credit) = (0, 0);
         self.tally.forget_rollouts();
         self.reopen(now, queue)
@@ -181,7 +181,7 @@ impl<R: Recorder> Rounds<'_, R> {
             return Ok(());
         }
         self.batch_lost = self.inputs.mode == Mode::OneStepOff;
-        let over = self.is_syncing_all()
+        let over = self.weights.blocks_trainer()
             || self.switching == Some(Phase::Rollout)
             || (self.weights.due && self.inputs.mode != Mode::OneStepOff);
         if over {

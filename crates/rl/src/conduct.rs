@@ -14,6 +14,7 @@ use crate::record::{Recorder, StintEnd};
 use crate::response::Sample;
 use crate::tally::Pace;
 use crate::train::TrainerPhase;
+use crate::turns::Shared;
 use crate::weights::Phase;
 use crate::world::{ENDS, Event, Queue, Rounds};
 
@@ -78,14 +79,11 @@ impl<R: Recorder> Rounds<'_, R> {
             return Ok(());
         }
         self.groups.at(number).taken += 1;
-        match self.inputs.scoring_start {
-            _ if self.is_async() => self.enter_scoring(sample),
-            ScoringStart::WholeBatch => {
-                self.gate.push(sample);
-                Ok(())
-            }
-            ScoringStart::AsFinished => self.enter_scoring(sample),
+        if self.inputs.scoring_start == ScoringStart::WholeBatch && !self.is_async() {
+            self.gate.push(sample);
+            return Ok(());
         }
+        self.enter_scoring(sample)
     }
 
     /// The last sample that a group needs has ended. Returns whether it goes on to be scored: not if the batch
@@ -200,14 +198,12 @@ impl<R: Recorder> Rounds<'_, R> {
     pub(crate) fn open_round(&mut self, now: Time, queue: &mut Queue) -> Result<(), RlError> {
         self.closed = false;
         self.rollout_open = true;
-        self.round_opened = now;
+        self.round_opened = if self.has(Shared::Engines) { now } else { Time::MAX };
         self.drop_too_old(now)?;
-        self.credit = if self.inputs.keep == Keep::All {
-            0
-        } else if self.is_partial() {
-            self.ready.len() as u64
-        } else {
-            0
+        // What the last round had too much of is there already.
+        self.credit = match self.inputs.keep {
+            Keep::Evenly(_) | Keep::Randomly(_) if self.is_partial() => self.ready.len() as u64,
+            _ => 0,
         };
         let responses = u64::from(self.inputs.group.responses);
         let begun = self.groups.open + self.credit / responses + self.carried.len() as u64;
@@ -239,7 +235,7 @@ impl<R: Recorder> Rounds<'_, R> {
         for number in self.groups.unsettled() {
             let group = self.groups.get(number);
             let listed = self.responses.listed(group.first);
-            let running = listed.map(|place| self.responses.at_rest(place));
+            let running = listed.map(|place| self.responses.read(place));
             let versions = running.filter(|response| response.launched != Time::MAX).map(|one| one.version);
             let oldest = versions.min().unwrap_or(u32::MAX).min(group.oldest);
             if self.version_too_old(oldest) {
@@ -256,8 +252,8 @@ impl<R: Recorder> Rounds<'_, R> {
         let responses = self.inputs.group.responses as usize;
         for _ in 0..self.ready.len() / responses {
             if self.ready.iter().take(responses).any(|sample| self.version_too_old(sample.version)) {
-                self.ready.drain(..responses);
-                self.tally.counts.stale += responses as u64;
+                let dropped: Vec<Sample> = self.ready.drain(..responses).collect();
+                self.tally.counts.drop_ended(Fate::Stale, &dropped);
                 self.launched -= responses as u64;
                 self.throw_away(responses as u64)?;
             } else {
@@ -276,17 +272,7 @@ impl<R: Recorder> Rounds<'_, R> {
     /// Counts samples thrown away; refuses to go on if that is all that ever happens.
     pub(crate) fn throw_away(&mut self, samples: u64) -> Result<(), RlError> {
         self.resolved += samples;
-        if self.resolved <= self.patience() {
-            return Ok(());
-        }
-        let counts = &self.tally.counts;
-        Err(RlError::NoProgress {
-            resolved: self.resolved,
-            reason: format!(
-                "{} were interrupted, {} not kept, {} too old for an update, and engines failed {} times",
-                counts.interrupted, counts.filtered, counts.stale, counts.engine_failures
-            ),
-        })
+        if self.resolved <= self.patience() { Ok(()) } else { Err(self.no_progress()) }
     }
 
     /// Samples that may be thrown away between two updates before that counts as endless.

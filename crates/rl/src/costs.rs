@@ -110,6 +110,7 @@ fn token_times(rollout: &Rollout) -> Result<Vec<u64>, RlError> {
             let time = rollout.speed.speed_up(time)?;
             if running > 0 && time == Duration::ZERO {
                 return Err(RlError::Refused {
+                    field: "rollout.token_time".into(),
                     reason: format!(
                         "the time per token of {running} running is below a nanosecond: a response \
                          would take no time"

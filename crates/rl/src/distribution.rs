@@ -9,7 +9,7 @@ use rand::RngExt as _;
 use rand_distr::Distribution as _;
 use rand_distr::{Exp1, StandardNormal};
 
-use crate::RlError;
+use crate::{Field, RlError};
 
 /// A distribution of lengths (in tokens) or of times (in nanoseconds).
 #[derive(Clone, Debug, PartialEq)]
@@ -63,10 +63,10 @@ impl Distribution {
         Self { shape: Shape::Fixed(value), cap: None }
     }
 
-    /// Refuses parameters that are no distribution; `what` names it in the error.
-    pub(crate) fn check(&self, what: &str) -> Result<(), RlError> {
-        let refuse =
-            |reason: &str| Err(RlError::Distribution { what: what.to_owned(), reason: reason.to_owned() });
+    /// Refuses parameters that are no distribution; `field` and `what` name it in the error.
+    pub(crate) fn check(&self, field: impl Into<Field>, what: &str) -> Result<(), RlError> {
+        let field = field.into();
+        let refuse = |reason: &str| Err(RlError::Refused { field, reason: format!("{what}: {reason}") });
         let positive = |value: f64| value.is_finite() && value > 0.0;
         if self.cap == Some(0) {
             return refuse("the cap must be at least 1");
@@ -132,7 +132,7 @@ mod tests {
 
     fn mean_of(shape: Shape, cap: Option<u64>) -> f64 {
         let distribution = Distribution { shape, cap };
-        distribution.check("test").unwrap();
+        distribution.check("", "test").unwrap();
         let mut random = Streams::new(3).stream("test", 0);
         let draws = 20_000;
         (0..draws).map(|index| distribution.draw(index, &mut random) as f64).sum::<f64>() / draws as f64
@@ -162,9 +162,9 @@ mod tests {
     #[test]
     fn what_is_no_distribution_is_refused_with_its_name() {
         let nan = Distribution { shape: Shape::Lognormal { median: f64::NAN, sigma: 1.0 }, cap: None };
-        let error = nan.check("response lengths").unwrap_err().to_string();
+        let error = nan.check("", "response lengths").unwrap_err().to_string();
         assert!(error.contains("response lengths"), "{error}");
         let empty = Distribution { shape: Shape::List(vec![]), cap: None };
-        assert!(empty.check("x").is_err());
+        assert!(empty.check("", "x").is_err());
     }
 }

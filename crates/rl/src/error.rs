@@ -1,6 +1,11 @@
 //! Why a simulation is refused or cannot go on.
 
+use std::borrow::Cow;
+
 use pipestep_engine::{LedgerError, Overflow};
+
+/// The path of an input as a scenario writes it under `[rl]`, places in lists by number: `scoring.0.time`.
+pub type Field = Cow<'static, str>;
 
 /// Every way in which [`crate::simulate`] fails.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -8,6 +13,8 @@ pub enum RlError {
     /// A count that must not be zero.
     #[error("{what} must be at least 1: {why}")]
     Zero {
+        /// Which input, as in [`RlError::field`].
+        field: Field,
         /// What the count is of.
         what: String,
         /// What would never happen without it.
@@ -16,6 +23,8 @@ pub enum RlError {
     /// A count past what a run can hold.
     #[error("{what} is {found}, at most {limit} can be simulated")]
     TooMany {
+        /// Which input, as in [`RlError::field`].
+        field: Field,
         /// What the count is of.
         what: String,
         /// The value given.
@@ -23,39 +32,20 @@ pub enum RlError {
         /// The limit.
         limit: u64,
     },
-    /// Parameters that are no distribution.
-    #[error("{what}: {reason}")]
-    Distribution {
-        /// What is drawn from it.
-        what: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// A speed of zero: the stage would never end.
-    #[error("the speed of {stage} must be above 0")]
-    Speed {
-        /// The stage.
-        stage: String,
-    },
-    /// Two inputs that exclude each other, or a configuration that can never finish a round.
+    /// Parameters without meaning, two inputs that exclude each other, or a configuration that can never finish a
+    /// round.
     #[error("{reason}")]
     Refused {
+        /// Which input, as in [`RlError::field`].
+        field: Field,
         /// What is wrong and what to write instead.
         reason: String,
-    },
-    /// A fault names something that is not there.
-    #[error("a fault names {what} {index}, there are {count} (numbered from 0)")]
-    UnknownTarget {
-        /// `"engine"` or `"scoring pool"`.
-        what: &'static str,
-        /// The number given.
-        index: u64,
-        /// How many there are.
-        count: u64,
     },
     /// Nothing is left to happen and the rounds are not done.
     #[error("after {updates} of {wanted} updates nothing can happen any more: {waiting}")]
     Deadlock {
+        /// What keeps it from going on, as far as that is known, as in [`RlError::field`].
+        field: Field,
         /// Updates that were finished.
         updates: u64,
         /// Updates asked for.
@@ -66,17 +56,11 @@ pub enum RlError {
     /// Samples are made and thrown away without end.
     #[error("no update while {resolved} samples were thrown away: {reason}")]
     NoProgress {
+        /// What throws most of them away, as in [`RlError::field`].
+        field: Field,
         /// Samples thrown away since the last update, failures of engines included.
         resolved: u64,
         /// Where they went, since the start.
-        reason: String,
-    },
-    /// An order of loads and releases that contradicts itself.
-    #[error("the switch to {to}: {reason}")]
-    SwitchOrder {
-        /// `"rollout"` or `"training"`.
-        to: &'static str,
-        /// What is wrong.
         reason: String,
     },
     /// A sum past 64 bits.
@@ -85,4 +69,19 @@ pub enum RlError {
     /// A broken rule of the memory ledger.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+}
+
+impl RlError {
+    /// The input that is refused, or that keeps a run from going on, so that whoever read it from a file can say
+    /// where it stands. `None` for a sum of many inputs.
+    pub fn field(&self) -> Option<&str> {
+        match self {
+            Self::Zero { field, .. }
+            | Self::TooMany { field, .. }
+            | Self::Refused { field, .. }
+            | Self::Deadlock { field, .. }
+            | Self::NoProgress { field, .. } => Some(field),
+            Self::Overflow(_) | Self::Ledger(_) => None,
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! What breaks in a round, as it is given: engines, single responses, scorers, the whole job.
 //!
 //! One idea: a fault is an instant, what goes down, for how long, and what is lost. How the world reacts is in
-//! [`crate::world`].
+//! [`crate::breakdown`].
 
 use pipestep_engine::{Duration, Time};
 

@@ -110,8 +110,8 @@ impl Groups {
     }
 
     /// Samples that are scored and wait for the rest of their group.
-    pub(crate) fn waiting(&self) -> u64 {
-        self.places.iter().map(|group| group.scored.len() as u64).sum()
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &Sample> {
+        self.places.iter().flat_map(|group| &group.scored)
     }
 }
 

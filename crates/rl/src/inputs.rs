@@ -56,10 +56,11 @@ pub struct RlInputs {
 }
 
 /// Jobs that take turns on one set of engines and one trainer. Each generates and trains in phases ([`Mode::Sync`]),
-/// so one can generate while another trains. Scoring pools are each job's own.
+/// so one can generate while another trains; on colocated devices, one uses them while another is scored. Scoring pools
+/// are each job's own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sharing {
-    /// How long the engines, or the trainer, take to change from one job to another.
+    /// How long the engines, the trainer, or the devices that are both, take to change from one job to another.
     pub handoff: Duration,
     /// The jobs besides the one that these inputs describe.
     pub jobs: Vec<SharedJob>,

@@ -102,7 +102,7 @@ mod weights;
 mod world;
 
 pub use distribution::{Distribution, Shape};
-pub use error::RlError;
+pub use error::{Field, RlError};
 pub use faults::{EngineFailure, Faults, RandomFailures, Restart, ScorerStop, Survival};
 pub use fraction::Fraction;
 pub use histogram::Histogram;

@@ -63,7 +63,7 @@ impl<R: Recorder> Rounds<'_, R> {
         for number in self.groups.present() {
             cut.clear();
             for place in self.responses.listed(self.groups.get(number).first) {
-                let response = self.responses.at_rest(place);
+                let response = self.responses.read(place);
                 let meant = only.is_none_or(|engine| engine == response.engine);
                 if meant && response.done > 0 && response.stage != Stage::Waiting {
                     cut.push((place, response.done));
@@ -106,6 +106,7 @@ impl<R: Recorder> Rounds<'_, R> {
         let responses = self.inputs.group.responses;
         let group = self.groups.at(number);
         let scored = group.scored.len() as u64;
+        self.tally.counts.drop_ended(fate, &group.scored);
         group.scored.clear();
         group.gone = Some(fate);
         let (is_open, is_unscored) = (group.ended < responses, group.taken == responses);
@@ -117,14 +118,13 @@ impl<R: Recorder> Rounds<'_, R> {
         } else {
             self.tally.counts.drop(fate, running);
         }
-        self.tally.counts.drop(fate, scored);
         self.groups.forget(number);
         running + scored
     }
 
     /// Drops a sample on its way whose group is gone, or complete without it.
     pub(crate) fn drop_sample(&mut self, sample: Sample, fate: Fate) {
-        self.tally.counts.drop(fate, 1);
+        self.tally.counts.drop_ended(fate, &[sample]);
         self.groups.at(sample.group).under_way -= 1;
         self.groups.forget(sample.group);
     }

@@ -9,7 +9,7 @@
 
 use pipestep_engine::{Bytes, Curve, Duration, Ledger, Level, Overflow, Rate, Time};
 
-use crate::RlError;
+use crate::{Field, RlError};
 
 /// Moves a switch may have for its best order to be searched (all sets of them are looked at).
 const MOST_MOVES: usize = 16;
@@ -108,7 +108,7 @@ impl ColocatedMemory {
     /// Both switches in the order given or found.
     ///
     /// # Errors
-    /// [`RlError::SwitchOrder`] for an order that contradicts the phases or the needs, [`RlError::TooMany`]
+    /// [`RlError::Refused`] for an order that contradicts the phases or the needs, [`RlError::TooMany`]
     /// for more moves than can be searched, [`RlError::Overflow`].
     pub fn plan(&self) -> Result<MemoryOutcome, RlError> {
         let to_rollout = Switch::new(self, "rollout", HeldIn::Training, HeldIn::Rollout)?.plan()?;
@@ -200,23 +200,23 @@ impl<'a> Switch<'a> {
         let mut made = 0_u32;
         for &step in given {
             let Some(index) = self.moves.iter().position(|&known| known == step) else {
-                return Err(self.refuse(match step {
+                return Err(self.refuse(&match step {
                     MemoryMove::Load(item) => format!("item {item} is not to be loaded in it"),
                     MemoryMove::Release(item) => format!("item {item} is not to be released in it"),
                 }));
             };
             if made & (1 << index) != 0 {
-                return Err(self.refuse(format!("`{}` is moved twice", self.item(step).name)));
+                return Err(self.refuse(&format!("`{}` is moved twice", self.item(step).name)));
             }
             if !self.may_follow(made, index) {
                 let reason = format!("`{}` is moved when it cannot be read", self.item(step).name);
-                return Err(self.refuse(reason));
+                return Err(self.refuse(&reason));
             }
             made |= 1 << index;
         }
         if let Some(missing) = (0..self.moves.len()).find(|&index| made & (1 << index) == 0) {
             let name = &self.item(self.moves[missing]).name;
-            return Err(self.refuse(format!("`{name}` is not moved")));
+            return Err(self.refuse(&format!("`{name}` is not moved")));
         }
         Ok(())
     }
@@ -226,6 +226,7 @@ impl<'a> Switch<'a> {
         let count = self.moves.len();
         if count > MOST_MOVES {
             return Err(RlError::TooMany {
+                field: "memory.items".into(),
                 what: format!("the number of moves in the switch to {}", self.to),
                 found: count as u64,
                 limit: MOST_MOVES as u64,
@@ -246,7 +247,7 @@ impl<'a> Switch<'a> {
             best[made as usize] = next.max(self.level(made));
         }
         if best[0] == i128::MAX {
-            return Err(self.refuse("no order lets every load read what it needs".to_owned()));
+            return Err(self.refuse("no order lets every load read what it needs"));
         }
         let (mut made, mut order) = (0, Vec::with_capacity(count));
         while made != all {
@@ -302,8 +303,13 @@ impl<'a> Switch<'a> {
         &self.memory.items[index]
     }
 
-    fn refuse(&self, reason: String) -> RlError {
-        RlError::SwitchOrder { to: self.to, reason }
+    fn refuse(&self, reason: &str) -> RlError {
+        // An order that is searched for is nowhere written.
+        let field = match self.memory.order {
+            SwitchOrder::LowestPeak => Field::from("memory"),
+            SwitchOrder::Given { .. } => format!("memory.to_{}", self.to).into(),
+        };
+        RlError::Refused { field, reason: format!("the switch to {}: {reason}", self.to) }
     }
 }
 

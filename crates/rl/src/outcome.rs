@@ -8,6 +8,7 @@ use pipestep_engine::{Duration, Time};
 use crate::group::Fate;
 use crate::histogram::Histogram;
 use crate::memory::MemoryOutcome;
+use crate::response::Sample;
 
 /// The outcome of [`crate::simulate`].
 #[derive(Clone, Debug, PartialEq)]
@@ -150,6 +151,8 @@ pub struct Counts {
     pub regenerated: u64,
     /// Tokens of responses that did not end: aborted, interrupted, lost, or generated anew.
     pub wasted_tokens: u128,
+    /// Tokens of responses that ended and will not be trained on: beyond a full batch, not kept, too old, or lost.
+    pub dropped_tokens: u128,
     /// Tokens taken off responses that were cut and continue as short as the shortest of their group.
     pub truncated_tokens: u128,
     /// Bytes of routing records brought to the trainer.
@@ -170,6 +173,18 @@ impl Counts {
             Fate::Lost => &mut self.lost,
             Fate::Interrupted => &mut self.interrupted,
         } += samples;
+    }
+
+    /// Counts samples that are gone and whose responses had ended.
+    pub(crate) fn drop_ended(&mut self, fate: Fate, samples: &[Sample]) {
+        self.drop(fate, samples.len() as u64);
+        self.dropped_tokens += samples.iter().map(|sample| u128::from(sample.tokens)).sum::<u128>();
+    }
+
+    /// The share of all tokens generated that is of no use to training; 0 if there are none.
+    pub fn wasted_share(&self) -> f64 {
+        let all = self.finished_tokens + self.wasted_tokens;
+        if all == 0 { 0.0 } else { (self.wasted_tokens + self.dropped_tokens) as f64 / all as f64 }
     }
 }
 

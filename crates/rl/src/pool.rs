@@ -80,6 +80,11 @@ impl Pool {
     }
 
     /// Samples in line and in work.
+    pub(crate) fn samples(&self) -> impl Iterator<Item = &Sample> {
+        self.line.iter().chain(self.at_work.iter().flatten().map(|(sample, _)| sample))
+    }
+
+    /// How many they are.
     pub(crate) fn holds(&self) -> u64 {
         self.line.len() as u64 + self.busy.level()
     }

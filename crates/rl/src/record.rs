@@ -126,7 +126,7 @@ impl Recorder for Vec<Span> {
     }
 }
 
-/// Records a bar from `start` to `end`, unless it has no length and shows no sample.
+/// Records a bar from `start` to `end`, if bars are wanted.
 pub(crate) fn bar<R: Recorder>(record: &mut R, row: Row, kind: SpanKind, start: Time, end: Time) {
     if R::ON {
         record.span(Span { row, kind, interval: Interval { start, end } });

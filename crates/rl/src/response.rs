@@ -131,7 +131,7 @@ impl Responses {
     }
 
     /// The same, to read.
-    pub(crate) fn at_rest(&self, place: u32) -> &Response {
+    pub(crate) fn read(&self, place: u32) -> &Response {
         &self.places[place as usize]
     }
 

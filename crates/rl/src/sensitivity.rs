@@ -5,7 +5,7 @@
 
 use crate::outcome::RlOutcome;
 use crate::simulate::simulate;
-use crate::{Fraction, RlError, RlInputs};
+use crate::{Field, Fraction, RlError, RlInputs};
 
 /// A stage whose speed can be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,35 @@ impl Stage {
             Self::WeightSync => "weight_sync".to_owned(),
         }
     }
+
+    /// How fast it is, if it is there.
+    pub(crate) fn speed(self, inputs: &RlInputs) -> Option<Fraction> {
+        match self {
+            Self::Rollout => Some(inputs.rollout.speed),
+            Self::Scoring(index) => inputs.scoring.get(index).map(|pool| pool.speed),
+            Self::Update => Some(inputs.update.speed),
+            Self::WeightSync => Some(inputs.sync.speed),
+        }
+    }
+
+    fn speed_mut(self, inputs: &mut RlInputs) -> Option<&mut Fraction> {
+        match self {
+            Self::Rollout => Some(&mut inputs.rollout.speed),
+            Self::Scoring(index) => inputs.scoring.get_mut(index).map(|pool| &mut pool.speed),
+            Self::Update => Some(&mut inputs.update.speed),
+            Self::WeightSync => Some(&mut inputs.sync.speed),
+        }
+    }
+
+    /// Where that speed is written.
+    pub(crate) fn speed_field(self) -> Field {
+        match self {
+            Self::Rollout => "rollout.speed".into(),
+            Self::Scoring(index) => format!("scoring.{index}.speed").into(),
+            Self::Update => "update.speed".into(),
+            Self::WeightSync => "sync.speed".into(),
+        }
+    }
 }
 
 /// Simulates as given and with each stage twice as fast.
@@ -116,17 +145,12 @@ const LEAST_GAIN: f64 = 1e-9;
 /// [`RlError::Refused`] if the stage is not there or the speed has too many digits.
 pub fn sped_up(inputs: &RlInputs, stage: Stage, factor: Fraction) -> Result<RlInputs, RlError> {
     let mut changed = inputs.clone();
-    let speed = match stage {
-        Stage::Rollout => Some(&mut changed.rollout.speed),
-        Stage::Scoring(index) => changed.scoring.get_mut(index).map(|pool| &mut pool.speed),
-        Stage::Update => Some(&mut changed.update.speed),
-        Stage::WeightSync => Some(&mut changed.sync.speed),
+    let refuse = |reason: &str| {
+        let reason = format!("{reason} `{}`", stage.name(inputs));
+        RlError::Refused { field: stage.speed_field(), reason }
     };
-    let name = stage.name(inputs);
-    let refuse = |reason: String| RlError::Refused { reason };
-    let speed = speed.ok_or_else(|| refuse(format!("there is no stage `{name}`")))?;
-    *speed =
-        speed.times(factor).ok_or_else(|| refuse(format!("the speed of `{name}` has too many digits")))?;
+    let speed = stage.speed_mut(&mut changed).ok_or_else(|| refuse("there is no stage"))?;
+    *speed = speed.times(factor).ok_or_else(|| refuse("there are too many digits in the speed of"))?;
     if matches!(stage, Stage::Rollout | Stage::Update) {
         // Engines and trainer are those of all jobs.
         for job in changed.sharing.iter_mut().flat_map(|sharing| &mut sharing.jobs) {

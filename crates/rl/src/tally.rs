@@ -39,6 +39,17 @@ pub(crate) struct Levels {
     pub(crate) switch: u128,
 }
 
+/// The samples of one update.
+#[derive(Clone, Copy, Debug, Default)]
+struct Batch {
+    samples: u64,
+    tokens: u64,
+    longest_tokens: u64,
+    /// Nanoseconds from launch to end, summed, and of the one that took longest.
+    response_time: u64,
+    longest_response: u64,
+}
+
 /// The books.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
@@ -51,8 +62,8 @@ pub(crate) struct Tally {
     last_spent: [u64; PACES],
     /// How long the rollouts took whose rounds have not ended.
     generations: VecDeque<Duration>,
-    /// The update under way: samples, tokens, longest tokens, time, longest time.
-    batch: (u64, u64, u64, u64, u64),
+    /// What the last update trained on.
+    batch: Batch,
     rounds: Vec<Round>,
     staleness: Vec<u64>,
     lengths: Histogram,
@@ -74,7 +85,7 @@ impl Tally {
             last_end: Time::ZERO,
             last_spent: [0; PACES],
             generations: VecDeque::new(),
-            batch: (0, 0, 0, 0, 0),
+            batch: Batch::default(),
             rounds: Vec::new(),
             staleness: Vec::new(),
             lengths: Histogram::default(),
@@ -112,14 +123,14 @@ impl Tally {
 
     /// An update has ended that trained on these samples, on top of `trained` updates.
     pub(crate) fn trained_on(&mut self, samples: &[Sample], trained: u32) {
-        let mut batch = (0, 0, 0, 0, 0);
+        let mut batch = Batch::default();
         for sample in samples {
             let time = sample.finished.since(sample.launched).as_nanos();
-            batch.0 += 1;
-            batch.1 = u64::saturating_add(batch.1, sample.tokens);
-            batch.2 = sample.tokens.max(batch.2);
-            batch.3 = u64::saturating_add(batch.3, time);
-            batch.4 = time.max(batch.4);
+            batch.samples += 1;
+            batch.tokens = batch.tokens.saturating_add(sample.tokens);
+            batch.longest_tokens = batch.longest_tokens.max(sample.tokens);
+            batch.response_time = batch.response_time.saturating_add(time);
+            batch.longest_response = batch.longest_response.max(time);
             if self.measures() {
                 let age = trained.saturating_sub(sample.version) as usize;
                 if self.staleness.len() <= age {
@@ -128,8 +139,8 @@ impl Tally {
                 self.staleness[age] += 1;
             }
         }
-        self.counts.trained += batch.0;
-        self.counts.trained_tokens += u128::from(batch.1);
+        self.counts.trained += batch.samples;
+        self.counts.trained_tokens += u128::from(batch.tokens);
         self.batch = batch;
     }
 
@@ -141,7 +152,7 @@ impl Tally {
         let spent = self.pace.spent(now);
         let generation = self.generations.pop_front();
         if self.measures() {
-            let (samples, tokens, longest_tokens, time, longest) = self.batch;
+            let Batch { samples, tokens, longest_tokens, response_time, longest_response } = self.batch;
             self.rounds.push(Round {
                 start: self.last_end,
                 end: now,
@@ -150,8 +161,8 @@ impl Tally {
                 samples,
                 tokens,
                 longest_tokens,
-                response_time: Duration::from_nanos(time),
-                longest_response: Duration::from_nanos(longest),
+                response_time: Duration::from_nanos(response_time),
+                longest_response: Duration::from_nanos(longest_response),
             });
         }
         (self.last_end, self.last_spent) = (now, spent);
@@ -268,6 +279,7 @@ fn difference(before: &Counts, after: &Counts) -> Counts {
         lost: after.lost - before.lost,
         regenerated: after.regenerated - before.regenerated,
         wasted_tokens: after.wasted_tokens - before.wasted_tokens,
+        dropped_tokens: after.dropped_tokens - before.dropped_tokens,
         record_bytes: after.record_bytes - before.record_bytes,
         truncated_tokens: after.truncated_tokens - before.truncated_tokens,
         engine_failures: after.engine_failures - before.engine_failures,

@@ -9,6 +9,7 @@ use rand::RngExt as _;
 use crate::RlError;
 use crate::group::Fate;
 use crate::inputs::{Keep, Mode};
+use crate::meter::Meter;
 use crate::record::{Recorder, Row, SpanKind, bar};
 use crate::response::Sample;
 use crate::tally::Levels;
@@ -40,7 +41,7 @@ pub(crate) struct Trainer {
     pub(crate) samples: Vec<Sample>,
     /// Until when the link that brings routing records is busy.
     link_busy: Time,
-    pub(crate) busy: crate::meter::Meter,
+    pub(crate) busy: Meter,
 }
 
 impl Trainer {
@@ -56,7 +57,7 @@ impl Trainer {
             done: 0,
             samples: Vec::new(),
             link_busy: Time::ZERO,
-            busy: crate::meter::Meter::default(),
+            busy: Meter::default(),
         }
     }
 
@@ -146,10 +147,11 @@ impl<R: Recorder> Rounds<'_, R> {
         let responses = u64::from(self.inputs.group.responses);
         let group = self.groups.at(number);
         if let Some(fate) = fate {
+            let all = if is_single { &[sample][..] } else { &group.scored };
+            self.tally.counts.drop_ended(fate, all);
             group.scored.clear();
             group.gone = Some(fate);
             self.groups.forget(number);
-            self.tally.counts.drop(fate, responses);
             self.launched -= responses;
             return if fate == Fate::Surplus { Ok(()) } else { self.throw_away(responses) };
         }

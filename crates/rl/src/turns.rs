@@ -1,13 +1,15 @@
 //! Several jobs on the same engines and the same trainer, which take turns.
 //!
 //! One idea: each job is a world of its own with a lane of events of its own; what they share is who may use the
-//! engines and who may use the trainer. Both are asked for and given up at the end of an instant, first come,
-//! first served; a pool that changes hands is taken up after a handoff.
+//! engines and who may use the trainer, or, where these are the same devices, who may use them. What is shared is
+//! asked for and given up at the end of an instant, first come, first served; a pool that changes hands is taken up
+//! after a handoff.
 
 use std::collections::VecDeque;
 
-use pipestep_engine::{Class, EventQueue, HeapQueue, Interval, Time, World};
+use pipestep_engine::{Class, Duration, EventQueue, HeapQueue, Interval, Time, World};
 
+use crate::inputs::Placement;
 use crate::record::{Recorder, Row, Span, SpanKind};
 use crate::world::{CONTROL, Event, Queue, Rounds};
 use crate::{RlError, RlInputs};
@@ -17,6 +19,8 @@ use crate::{RlError, RlInputs};
 pub(crate) enum Shared {
     Engines,
     Trainer,
+    /// Both in one: devices on which a job generates and trains in turn.
+    Devices,
 }
 
 /// Which of them a job has.
@@ -29,8 +33,9 @@ pub(crate) struct Turns {
 /// All jobs.
 pub(crate) struct Jobs<'a, R> {
     pub(crate) worlds: Vec<Rounds<'a, R>>,
-    handoff: pipestep_engine::Duration,
-    lines: [Line; 2],
+    handoff: Duration,
+    /// Who waits for what, in the order in which pools are passed on.
+    lines: Vec<(Shared, Line)>,
     is_over: bool,
 }
 
@@ -88,8 +93,13 @@ impl<'a, R: Recorder> Jobs<'a, R> {
             world.turns = Some(Turns::default());
             worlds.push(world);
         }
-        let handoff = inputs.sharing.as_ref().map_or(pipestep_engine::Duration::ZERO, |one| one.handoff);
-        Ok(Self { worlds, handoff, lines: [Line::default(), Line::default()], is_over: false })
+        let handoff = inputs.sharing.as_ref().map_or(Duration::ZERO, |one| one.handoff);
+        let pools: &[Shared] = match inputs.placement {
+            Placement::Separate => &[Shared::Engines, Shared::Trainer],
+            Placement::Colocated(_) => &[Shared::Devices],
+        };
+        let lines = pools.iter().map(|&shared| (shared, Line::default())).collect();
+        Ok(Self { worlds, handoff, lines, is_over: false })
     }
 
     /// Schedules the first round of every job.
@@ -102,51 +112,34 @@ impl<'a, R: Recorder> Jobs<'a, R> {
         self.worlds.iter().find(|job| !job.measured)
     }
 
-    /// Takes a shared pool from who is done with it, and gives it to who has waited longest.
-    fn pass_on(&mut self, now: Time, shared: Shared, queue: &mut Lanes) -> Result<(), RlError> {
-        let line = &mut self.lines[shared as usize];
-        if let Some(holder) = line.holder
-            && !self.worlds[holder].needs(shared)
-        {
-            self.worlds[holder].set_turn(shared, false);
-            line.holder = None;
-            let interval = Interval { start: line.since, end: now };
-            self.draw(shared, holder, interval);
-        }
-        let line = &mut self.lines[shared as usize];
-        for (number, job) in self.worlds.iter().enumerate() {
-            if job.needs(shared) && line.holder != Some(number) && !line.waiting.contains(&number) {
-                line.waiting.push_back(number);
+    /// Takes shared pools from who is done with them, and gives each to who has waited longest.
+    fn pass_on(&mut self, now: Time, queue: &mut Lanes) -> Result<(), RlError> {
+        for (shared, line) in &mut self.lines {
+            let shared = *shared;
+            if let Some(holder) = line.holder
+                && !self.worlds[holder].needs(shared)
+            {
+                self.worlds[holder].set_turn(shared, false);
+                line.holder = None;
+                let interval = Interval { start: line.since, end: now };
+                draw(&mut self.worlds[0], shared, holder, interval);
             }
-        }
-        if line.holder.is_none()
-            && let Some(next) = line.waiting.pop_front()
-        {
-            line.holder = Some(next);
-            let at = if line.last == Some(next) { now } else { now.after(self.handoff)? };
-            line.last = Some(next);
-            line.since = at;
-            queue.schedule(at, CONTROL, (next, Event::Turn(shared)));
-        }
-        Ok(())
-    }
-
-    /// What the first job sees of the others.
-    fn draw(&mut self, shared: Shared, holder: usize, interval: Interval) {
-        if !R::ON || holder == 0 {
-            return;
-        }
-        let kind = SpanKind::OtherJob { job: holder as u32 };
-        let engines = self.worlds[0].inputs.rollout.engines;
-        let record = &mut self.worlds[0].record;
-        match shared {
-            Shared::Engines => {
-                for engine in 0..engines {
-                    record.span(Span { row: Row::Engine(engine), kind, interval });
+            for (number, job) in self.worlds.iter().enumerate() {
+                if job.needs(shared) && line.holder != Some(number) && !line.waiting.contains(&number) {
+                    line.waiting.push_back(number);
                 }
             }
-            Shared::Trainer => record.span(Span { row: Row::Trainer, kind, interval }),
+            if line.holder.is_none()
+                && let Some(next) = line.waiting.pop_front()
+            {
+                line.holder = Some(next);
+                let at = if line.last == Some(next) { now } else { now.after(self.handoff)? };
+                line.last = Some(next);
+                line.since = at;
+                queue.schedule(at, CONTROL, (next, Event::Turn(shared)));
+            }
         }
+        Ok(())
     }
 
     fn check_over(&mut self, queue: &mut Lanes) {
@@ -154,6 +147,22 @@ impl<'a, R: Recorder> Jobs<'a, R> {
             self.is_over = true;
             queue.lanes.iter_mut().for_each(HeapQueue::clear);
         }
+    }
+}
+
+/// What the first job sees of the others.
+fn draw<R: Recorder>(first: &mut Rounds<'_, R>, shared: Shared, holder: usize, interval: Interval) {
+    if !R::ON || holder == 0 {
+        return;
+    }
+    let kind = SpanKind::OtherJob { job: holder as u32 };
+    if shared != Shared::Trainer {
+        for engine in 0..first.inputs.rollout.engines {
+            first.record.span(Span { row: Row::Engine(engine), kind, interval });
+        }
+    }
+    if shared != Shared::Engines {
+        first.record.span(Span { row: Row::Trainer, kind, interval });
     }
 }
 
@@ -175,11 +184,11 @@ impl<R: Recorder> World<Lanes> for Jobs<'_, R> {
             job.settle(now, lane)?;
         }
         self.check_over(queue);
-        if self.is_over {
+        if self.is_over || queue.peek_time() == Some(now) {
+            // What has no length ends first, and may go on with what it has.
             return Ok(());
         }
-        self.pass_on(now, Shared::Engines, queue)?;
-        self.pass_on(now, Shared::Trainer, queue)
+        self.pass_on(now, queue)
     }
 }
 
@@ -187,12 +196,14 @@ impl<R: Recorder> Rounds<'_, R> {
     /// Whether the job uses a shared pool, or would.
     fn needs(&self, shared: Shared) -> bool {
         match shared {
-            Shared::Engines => self.rollout_open,
+            // Not while samples are scored and it is open whether more are needed.
+            Shared::Engines => self.rollout_open && (self.open > 0 || self.fresh > 0),
             Shared::Trainer => {
                 let is_full = self.ready.len() >= self.inputs.batch as usize;
                 let is_at_work = self.trainer.taken > 0 || self.weights.due || !self.weights.is_idle();
                 !self.rollout_open && (is_full || is_at_work)
             }
+            Shared::Devices => self.needs(Shared::Engines) || self.needs(Shared::Trainer),
         }
     }
 
@@ -201,6 +212,7 @@ impl<R: Recorder> Rounds<'_, R> {
         self.turns.is_none_or(|turns| match shared {
             Shared::Engines => turns.engines,
             Shared::Trainer => turns.trainer,
+            Shared::Devices => turns.engines && turns.trainer,
         })
     }
 
@@ -215,6 +227,7 @@ impl<R: Recorder> Rounds<'_, R> {
             match shared {
                 Shared::Engines => turns.engines = has,
                 Shared::Trainer => turns.trainer = has,
+                Shared::Devices => *turns = Turns { engines: has, trainer: has },
             }
         }
     }
@@ -222,7 +235,7 @@ impl<R: Recorder> Rounds<'_, R> {
     /// It is this job's turn.
     pub(crate) fn take_turn(&mut self, now: Time, shared: Shared) {
         self.set_turn(shared, true);
-        if shared == Shared::Engines {
+        if self.rollout_open && self.round_opened == Time::MAX {
             self.round_opened = now;
         }
     }

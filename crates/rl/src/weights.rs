@@ -304,9 +304,4 @@ impl<R: Recorder> Rounds<'_, R> {
     fn is_sending(&self) -> bool {
         matches!(self.weights.progress, Progress::Moving | Progress::Pass { loading: true, .. })
     }
-
-    /// Whether all engines stand still for new weights.
-    pub(crate) fn is_syncing_all(&self) -> bool {
-        self.weights.blocks_trainer()
-    }
 }

@@ -120,6 +120,7 @@ pub(crate) struct Rounds<'a, R> {
     pub(crate) launched: u64,
 
     pub(crate) round: u32,
+    /// When the rollout of this round could begin; [`Time::MAX`] while it waits for its turn.
     pub(crate) round_opened: Time,
     /// The rollout of this round is over.
     pub(crate) closed: bool,

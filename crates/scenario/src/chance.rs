@@ -148,6 +148,12 @@ impl<D: Drawn> FromItem for Chance<D> {
                 }
                 Some(Self::of(Shape::List(Values::Here(values))))
             }
+            Node::Text(text) if D::FAMILIES.contains(&Family::Empirical) && names_a_file(text) => {
+                let message = format!("`{}`: expected a value or a distribution, found a file", place.path);
+                let help = format!("write `{{ distribution = \"empirical\", file = \"{text}\" }}`");
+                problems.push(Diagnostic::new(item.span, message).help(help));
+                None
+            }
             _ => D::Amount::from_item(item, place, problems).map(|amount| Self::of(Shape::Fixed(amount))),
         }
     }
@@ -195,6 +201,12 @@ impl<D: Drawn> FromItem for Chance<D> {
             }
         }
     }
+}
+
+/// Whether a text looks like a file's name and not like an amount.
+fn names_a_file(text: &str) -> bool {
+    let extension = std::path::Path::new(text).extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|extension| extension.chars().all(|letter| letter.is_ascii_alphabetic()))
 }
 
 fn read_table<D: Drawn>(

@@ -4,7 +4,8 @@
 use pipestep_engine::Duration;
 use pipestep_rl::{RlError, RlInputs, UpdateTime};
 
-use crate::diagnostic::Span;
+use crate::diagnostic::{Diagnostic, Span};
+use crate::tree::{Table, find_span};
 
 /// Rounds that have passed all checks that need no step.
 #[derive(Clone, Debug)]
@@ -15,8 +16,8 @@ pub struct RlScenario {
     pub(crate) step_tokens: Option<u64>,
     /// Where the rounds are described.
     pub(crate) span: Span,
-    /// Where it is said what breaks, if anything does.
-    pub(crate) faults: Option<Span>,
+    /// The file with them, to point at what an error of the run is about.
+    pub(crate) written: Table,
 }
 
 impl RlScenario {
@@ -25,11 +26,16 @@ impl RlScenario {
         self.step_tokens.is_some()
     }
 
-    /// Where to point for an error that shows only in the run: at what breaks, if that is why nothing goes on.
-    pub(crate) fn place_of(&self, error: &RlError) -> Span {
+    /// An error with its place, and what to write where it does not say that itself.
+    pub(crate) fn refused(&self, error: &RlError) -> Diagnostic {
+        let written = error.field().and_then(|field| find_span(&self.written, &format!("rl.{field}")));
+        let problem = Diagnostic::new(written.unwrap_or(self.span), error.to_string());
         match error {
-            RlError::Deadlock { .. } | RlError::NoProgress { .. } => self.faults.unwrap_or(self.span),
-            _ => self.span,
+            RlError::Overflow(_) => problem.help(
+                "times end after 584 years: write shorter ones or fewer rounds, and a `cap` for lengths that \
+                 are drawn",
+            ),
+            _ => problem,
         }
     }
 
@@ -42,6 +48,7 @@ impl RlScenario {
         let mut inputs = self.base.clone();
         if let Some(tokens) = self.step_tokens {
             let step = simulated.ok_or_else(|| RlError::Refused {
+                field: "update".into(),
                 reason: "the update takes as long as a step: give `rl.update.time` or a `[pipeline]`"
                     .to_owned(),
             })?;

@@ -50,8 +50,10 @@ impl Scenario {
 
     /// Why rounds cannot be run, as an error of this scenario.
     pub fn refused_rl(&self, error: &RlError) -> Diagnostics {
-        let span = self.rl.as_ref().map_or(Span::FILE, |rl| rl.place_of(error));
-        let problem = Diagnostic::new(span, error.to_string());
+        let problem = match &self.rl {
+            Some(rl) => rl.refused(error),
+            None => Diagnostic::new(Span::FILE, error.to_string()),
+        };
         Diagnostics::new(self.sources.clone(), vec![problem])
     }
 

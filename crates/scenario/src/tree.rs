@@ -52,15 +52,20 @@ impl Table {
     }
 }
 
-/// Where the value at a dotted path stands, or the nearest table round it; `None` at the top.
+/// Where the value at a dotted path stands, places in lists by number, or the nearest thing round it; `None` at the top.
 pub(crate) fn find_span(table: &Table, path: &str) -> Option<Span> {
     let (key, rest) = path.split_once('.').unwrap_or((path, ""));
-    let entry = table.get(key)?;
-    let inner = match &entry.item.node {
-        Node::Table(inner) => find_span(inner, rest),
+    Some(span_in(&table.get(key)?.item, rest))
+}
+
+fn span_in(item: &Item, path: &str) -> Span {
+    let (key, rest) = path.split_once('.').unwrap_or((path, ""));
+    let inner = match &item.node {
+        Node::Table(table) => table.get(key).map(|entry| &entry.item),
+        Node::List(items) => key.parse().ok().and_then(|number: usize| items.get(number)),
         _ => None,
     };
-    inner.or(Some(entry.item.span))
+    inner.map_or(item.span, |inner| span_in(inner, rest))
 }
 
 impl Item {

@@ -187,10 +187,8 @@ fn samples(view: &RlView, counts: &Counts) -> String {
         let tokens = u64::try_from(counts.truncated_tokens).unwrap_or(u64::MAX);
         parts.push(format!("{} tokens cut to the shortest of their group", grouped(tokens)));
     }
-    let all = counts.finished_tokens + counts.wasted_tokens;
-    if counts.wasted_tokens > 0 && all > 0 {
-        let share = counts.wasted_tokens as f64 / all as f64;
-        parts.push(format!("{} of all tokens for nothing", percent(share)));
+    if counts.wasted_share() > 0.0 {
+        parts.push(format!("{} of all tokens for nothing", percent(counts.wasted_share())));
     }
     match view.inputs.keep {
         Keep::All => {}
@@ -201,15 +199,17 @@ fn samples(view: &RlView, counts: &Counts) -> String {
 
 fn tail(view: &RlView) -> String {
     let tail = &view.sensitivity.base.tail;
-    if tail.ratio < 1.0005 {
-        return format!("every response has about {} tokens: none", rate(tail.mean_tokens));
-    }
-    let mut text = format!(
-        "the longest response has {} tokens, {} times the mean of {}",
-        rate(tail.longest_tokens),
-        trimmed(tail.ratio, 2),
-        rate(tail.mean_tokens)
-    );
+    let mut text = if tail.ratio < 1.0005 {
+        let (one, mean) = (view.one_round(), rate(tail.mean_tokens));
+        format!("none: the longest response of {one} has no more tokens than the mean, {mean}")
+    } else {
+        format!(
+            "the longest response has {} tokens, {} times the mean of {}",
+            rate(tail.longest_tokens),
+            trimmed(tail.ratio, 2),
+            rate(tail.mean_tokens)
+        )
+    };
     if tail.waiting_share > 0.0005 {
         let _ = write!(
             text,

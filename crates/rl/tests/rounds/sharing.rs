@@ -75,6 +75,30 @@ fn the_first_job_sees_when_others_have_the_pools() {
     }
 }
 
+#[test]
+fn one_uses_the_devices_while_the_other_is_scored() {
+    // Alone, 30 s of rollout, 20 s of scoring and 10 s of update leave devices idle for 20 s of 60. Two jobs take
+    // 2 x 40 s: one's update and next rollout pass while the other is scored.
+    let mut inputs = jobs(&[(30, 10), (30, 10)], 0);
+    let idle = Switching { to_training: nanos(0), to_rollout: nanos(0), memory: None };
+    inputs.placement = Placement::Colocated(idle);
+    inputs.scoring = vec![pool("verify", 8, seconds(20))];
+    let alone = RlInputs { sharing: None, ..inputs.clone() };
+    assert_eq!(simulate(&alone).unwrap().round, seconds(60));
+    *second(&mut inputs) = RlInputs { seed: 2, ..alone };
+    let outcome = simulate(&inputs).unwrap();
+    assert_eq!((outcome.round, outcome.jobs[0].outcome.round), (seconds(80), seconds(80)));
+    assert_eq!(
+        outcome.split.turn,
+        seconds(6 * (40 - 20)),
+        "the other one's 40 s, of which 20 s pass in scoring"
+    );
+    // Each change of hands takes 3 s, one before each job's turn.
+    inputs.sharing.as_mut().unwrap().handoff = seconds(3);
+    assert_eq!(simulate(&inputs).unwrap().round, seconds(86));
+    assert_eq!(simulate_recorded(&inputs).unwrap().0, simulate(&inputs).unwrap());
+}
+
 proptest! {
     /// Two jobs that alternate are never later than what one pool or one job needs by itself.
     #[test]
@@ -101,6 +125,12 @@ fn what_does_not_go_in_phases_cannot_share() {
         assert!(error.contains(part), "`{error}` does not say `{part}`");
     };
     refused(&|inputs| inputs.mode = Mode::OneStepOff, "only in `sync`");
+    let colocated = |switch| {
+        let to_training = seconds(switch);
+        Placement::Colocated(Switching { to_training, to_rollout: seconds(0), memory: None })
+    };
+    refused(&|inputs| inputs.placement = colocated(0), "another placement");
+    refused(&|inputs| inputs.placement = colocated(1), "change hands in `handoff`");
     refused(&|inputs| second(inputs).mode = Mode::OneStepOff, "job 2 is otherwise");
     refused(
         &|inputs| second(inputs).rollout.slots = 1,

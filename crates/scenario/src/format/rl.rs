@@ -114,7 +114,8 @@ table! {
         faults: Faults = "",
         /// What the pools cost, if a cost is wanted.
         prices: Prices = "",
-        /// sync: other jobs that take turns with this one on its engines and its trainer; none if left out.
+        /// sync: other jobs that take turns with this one on its engines and its trainer, or on the devices that are
+        /// both if they are colocated; none if left out.
         sharing: Sharing = "",
     }
 }

@@ -167,10 +167,12 @@ table! {
 }
 
 table! {
-    /// Jobs that take turns on the same engines and the same trainer: one generates while another trains. Whoever
-    /// has waited longest is next; scoring pools are each job's own.
+    /// Jobs that take turns on the same engines and the same trainer: one generates while another trains; or, if they
+    /// are colocated, one uses the devices while another is scored. Whoever has waited longest is next; scoring pools
+    /// are each job's own.
     Sharing requires [jobs] {
-        /// How long engines, or trainer, take to change from one job to another; none if left out.
+        /// How long engines, trainer, or the devices that are both, take to change from one job to another; none if
+        /// left out.
         handoff: Duration = r#""5 s""#,
         /// The other jobs.
         jobs: Vec<OtherJob> = r#"[{ name = "job B", lengths = 4096, update = "30 s" }]"#,

@@ -6,8 +6,8 @@ mod stages;
 
 use pipestep_engine::Duration;
 use pipestep_rl::{
-    AsyncRule, Fraction, Group, GroupCut, InFlight, Keep, KvCache, Mode, Placement, RlError, RlInputs,
-    ScoringStart, Switching,
+    AsyncRule, Fraction, Group, GroupCut, InFlight, Keep, KvCache, Mode, Placement, RlInputs, ScoringStart,
+    Switching,
 };
 
 use super::{Broken, Models};
@@ -20,7 +20,7 @@ use crate::format::rl::{
 use crate::read::{Count, Key, Problems, Word};
 use crate::rl::RlScenario;
 use crate::step::StepScenario;
-use crate::tree::{Table, find_span};
+use crate::tree::Table;
 use crate::units::{Factor, Share};
 
 /// What the rounds of a file are read with.
@@ -108,60 +108,18 @@ pub(crate) fn lower_rl(
         sharing: None,
     };
     let base = RlInputs { sharing: sharing::sharing(rl, &base, &mut reading)?, ..base };
-    let scenario = RlScenario { base, step_tokens, span, faults: rl.faults.span() };
-    check(&scenario, root, problems)?;
+    let scenario = RlScenario { base, step_tokens, span, written: root.clone() };
+    check(&scenario, problems)?;
     Ok(Some(scenario))
 }
 
 /// Checks what can be checked before the length of a step is known.
-fn check(scenario: &RlScenario, root: &Table, problems: &mut Problems) -> Result<(), Broken> {
+fn check(scenario: &RlScenario, problems: &mut Problems) -> Result<(), Broken> {
     const STAND_IN: Duration = Duration::from_nanos(1_000_000_000);
-    let Err(error) = scenario.inputs(Some(STAND_IN)) else {
-        return Ok(());
-    };
-    let span = place_of(&error, root).unwrap_or(scenario.span);
-    problems.push(Diagnostic::new(span, error.to_string()));
-    Err(Broken)
-}
-
-/// The key that an error names first, if it is one of `[rl]`; or the table that it is about.
-fn place_of(error: &RlError, root: &Table) -> Option<Span> {
-    let text = error.to_string();
-    // The refusals of `pipestep-rl` are sentences; what they are about shows in a word or two.
-    let mentioned = [
-        ("take turns on", "rl.sharing"),
-        ("shares engines", "rl.sharing"),
-        ("kept share", "rl.keep"),
-        ("a round launches", "rl.launch"),
-        ("a group launches", "rl.group.launch"),
-        ("responses launched a round", "rl.group"),
-        ("over-sampling", "rl.launch"),
-        ("staleness bound of", "rl.discard_older_than"),
-        ("times per token", "rl.rollout.token_time"),
-        ("time per token", "rl.rollout.token_time"),
-        ("devices that take turns", "rl.placement"),
-        ("colocated devices", "rl.sync.style"),
-        ("whole-batch", "rl.scoring_start"),
-        ("times are given", "rl.update.time"),
-        ("mini-steps but only", "rl.update.mini_steps"),
-    ];
-    if let Some((_, path)) = mentioned.iter().find(|(words, _)| text.contains(words)) {
-        return find_span(root, path);
-    }
-    let table = match error {
-        RlError::UnknownTarget { .. } => "rl.faults",
-        RlError::SwitchOrder { .. } => "rl.memory",
-        RlError::Distribution { .. } => "rl.rollout.lengths",
-        _ => "rl",
-    };
-    let name = text.split('`').nth(1).unwrap_or_default();
-    let places = ["rl", "rl.rollout", "rl.update", "rl.sync"].map(|table| format!("{table}.{name}"));
-    let key = places.iter().find_map(|path| {
-        let (outer, _) = path.rsplit_once('.')?;
-        let found = find_span(root, path)?;
-        (Some(found) != find_span(root, outer)).then_some(found)
-    });
-    key.or_else(|| find_span(root, table))
+    scenario.inputs(Some(STAND_IN)).map(|_| ()).map_err(|error| {
+        problems.push(scenario.refused(&error));
+        Broken
+    })
 }
 
 /// The mode, with the keys that only some modes have.

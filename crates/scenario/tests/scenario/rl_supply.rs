@@ -173,6 +173,35 @@ fn a_batch_alone_takes_the_sum_of_its_isolated_stages() {
     }
 }
 
+/// Devices that generate, judge and train: as busy as they can be, if a second job of the same kind uses them while one
+/// is verified. A batch of either comes every half of a round.
+#[test]
+fn two_jobs_on_one_pool_reach_the_lower_bound_of_the_interval() {
+    let model = Decoder::preset("qwen3-8b").expect("a preset");
+    let shared: Vec<Value> =
+        cases().into_iter().filter(|case| !case["scenario"]["pools"].is_null()).collect();
+    assert_eq!(shared.len(), 1);
+    for case in shared {
+        let cycle = Cycle::of(&case);
+        let (work, generated) = (Work::of(&cycle, &model), cycle.generated());
+        let pool = "shared_gpu";
+        let actor = nanos(&case, pool, work.prefill, FAST) + nanos(&case, pool, work.decode, DECODE);
+        let text = format!(
+            "{}placement = \"colocated\"\nlaunch = {generated}\nrounds = 8\n[rl.rollout]\nengines = 1\n\
+             slots = {generated}\ntoken_time = \"{actor} ns\"\nlengths = 1\n\
+             [[rl.scoring]]\nname = \"verifier\"\nworkers = {}\ntime = \"50 ms\"\n\
+             [rl.update]\nprepare = \"{} ns\"\ntime = \"{} ns\"\n[rl.sync]\ntime = \"0 s\"\n\
+             [rl.sharing]\njobs = [{{ name = \"the other one\" }}]\n",
+            head(&cycle, "mode = \"sync\""),
+            cycle.workers,
+            nanos(&case, pool, work.reference, FAST) + nanos(&case, pool, work.teacher, FAST),
+            nanos(&case, pool, work.update, FAST),
+        );
+        let interval = Duration::from_nanos(round(&text).as_nanos() / 2);
+        near(interval, &case["expect"]["pipeline_interval_lower_ns"], 3, &case["id"]);
+    }
+}
+
 /// Pools side by side: a batch every time the busiest of them can serve one.
 #[test]
 fn overlapped_pools_reach_the_lower_bound_of_the_interval() {

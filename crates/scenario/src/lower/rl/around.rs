@@ -10,7 +10,7 @@ use pipestep_rl::{
 
 use super::stages::speed;
 use super::{Broken, Reading};
-use crate::diagnostic::Span;
+use crate::diagnostic::{Diagnostic, Span};
 use crate::format::rl::Rl;
 use crate::format::rl_around::{self as written, ContentWord, FanOutWord, HeldWord, StyleWord, SurvivalWord};
 use crate::read::{Count, Key, OneOrList, Real, Word};
@@ -27,10 +27,15 @@ pub(super) fn sync(rl: &Rl, reading: &mut Reading<'_, '_>) -> Result<WeightSync,
         (Key::Absent, Key::Given(transfer, span)) => {
             SyncTime::Transfer(self::transfer(transfer, *span, reading)?)
         }
-        (_, transfer) => {
-            let span = transfer.span().unwrap_or(span);
-            let message = "`[rl.sync]` needs either a `time` or a `transfer`";
+        (Key::Absent, Key::Absent) => {
+            let message = "`[rl.sync]` needs a `time` or a `transfer`";
             return Err(reading.refuse(span, message, "write `time = \"4 s\"`"));
+        }
+        (Key::Given(_, time), Key::Given(_, transfer)) => {
+            let message = "`[rl.sync]` has both a `time` and a `transfer`";
+            let problem = Diagnostic::new(*transfer, message).related(Some(*time), "the time");
+            reading.problems.push(problem.help("leave out one of them"));
+            return Err(Broken);
         }
     };
     Ok(WeightSync {
