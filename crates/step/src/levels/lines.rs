@@ -147,7 +147,7 @@ impl<I: Fn(u32) -> u64, L: Lengths<1>> Reader<'_, I, L> {
     fn list_messages(&self, op: Op, line: &Line, there: u64, changes: &mut Changes) {
         if line.sent != 0 {
             let arrival = (self.run.there)(line.output + op.micro_batch.0);
-            changes.sent.push(Change::new(arrival, -line.sent, GOES));
+            changes.sent(Change::new(arrival, -line.sent, GOES));
         }
         if line.received != 0 {
             let [transit] = self.lengths.message(op, line.transit);
