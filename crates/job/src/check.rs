@@ -1,6 +1,6 @@
 //! Which inputs are refused: everything that means nothing or that no simulation could end.
 
-use pipestep_engine::Duration;
+use pipestep_engine::{Duration, Time};
 
 use crate::input::{Input, ReadFrom};
 use crate::inputs::{
@@ -22,12 +22,16 @@ impl JobInputs {
         if self.work == Some(Duration::ZERO) {
             return Err(InputError::Zero { what: "job.work" });
         }
+        if self.horizon == Some(Time::ZERO) {
+            return Err(InputError::Zero { what: "job.horizon" });
+        }
         if let Some(checkpoint) = &self.checkpoint {
             checkpoint.check()?;
         }
         self.faults.check(self.checkpoint.as_ref())?;
         self.stragglers.check()?;
         self.check_storage()?;
+        self.check_writes()?;
         let Some(input) = &self.input else { return Ok(()) };
         input.check()?;
         match &self.stragglers.ranks {
@@ -36,6 +40,20 @@ impl JobInputs {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether writes of checkpoints end.
+    fn check_writes(&self) -> Result<(), InputError> {
+        let Some((checkpoint, size)) = self.checkpoint.as_ref().and_then(|saved| Some((saved, saved.size?)))
+        else {
+            return Ok(());
+        };
+        let (what, rate) = match (checkpoint.write, self.storage) {
+            (Write::Rate(rate), _) => ("checkpoint.bandwidth", rate),
+            (Write::Storage, Some(storage)) => ("storage.write", storage.write),
+            _ => return Ok(()),
+        };
+        rate.time_for(size).map(|_| ()).map_err(|_| InputError::NeverWritten { what, size })
     }
 
     /// Whether there is a shared storage for everything that goes there.
@@ -69,6 +87,9 @@ impl Input {
         ];
         if let Some((_, what)) = positive.into_iter().find(|&(value, _)| value == 0) {
             return Err(InputError::Zero { what });
+        }
+        if let Some(stop) = self.stops.iter().find(|stop| stop.workers > self.workers) {
+            return Err(InputError::TooManyStopped { stopped: stop.workers, workers: self.workers });
         }
         if self.prefetch < self.items_per_step {
             return Err(InputError::Prefetch { wanted: self.items_per_step, prefetch: self.prefetch });

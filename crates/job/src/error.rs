@@ -87,6 +87,22 @@ pub enum InputError {
         /// How many there are.
         present: u64,
     },
+    /// More workers stopped than there are.
+    #[error("`input.stops` stops {stopped} of {workers} workers, expected at most {workers}")]
+    TooManyStopped {
+        /// How many stop.
+        stopped: u32,
+        /// How many there are.
+        workers: u32,
+    },
+    /// A checkpoint whose write never ends.
+    #[error("`{what}` writes a checkpoint of {size} in more than the largest time, u64::MAX ns (584 years)")]
+    NeverWritten {
+        /// The key of the rate.
+        what: &'static str,
+        /// The size of a checkpoint.
+        size: Bytes,
+    },
     /// More replicas needed than there are.
     #[error(
         "`faults.spares.min_replicas` is {least} of {replicas} replicas, expected at most {replicas}: the fewest to go \

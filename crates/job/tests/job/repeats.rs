@@ -41,10 +41,10 @@ fn any_input() -> impl Strategy<Value = Input> {
             stored: Bytes::new(stored),
             cpu: nanos(cpu),
         };
-        let stop = |(from, length, workers): (u64, u64, u32)| WorkerStop {
+        let stop = |(from, length, stopped): (u64, u64, u32)| WorkerStop {
             from: Time::from_nanos(from),
             to: Time::from_nanos(from + length),
-            workers,
+            workers: stopped.min(workers),
         };
         Input {
             step: nanos(step),

@@ -90,6 +90,11 @@ fn check(scenario: &JobScenario, file: &File, root: &Table, problems: &mut Probl
             .push(problem.help("write `step = \"52.8 s\"` in `[job]`, or describe a step with `[pipeline]`"));
         return Err(Broken);
     }
+    if scenario.step == Some(Duration::ZERO) {
+        let span = find_span(root, "job.step").unwrap_or(scenario.span);
+        problems.push(Diagnostic::new(span, "`job.step` is zero, expected more than zero"));
+        return Err(Broken);
+    }
     match scenario.inputs(Some(STAND_IN)) {
         Ok(_) => Ok(()),
         // Whether these hold depends on the length of the step, if that is not written.
@@ -120,6 +125,7 @@ fn place_of(error: &JobError, root: &Table) -> Option<Span> {
         | InputError::NoStorage { what }
         | InputError::NoCheckpoint { what }
         | InputError::TooManyTaken { what, .. }
+        | InputError::NeverWritten { what, .. }
         | InputError::Empty { what } => what,
         InputError::Buffer { .. } => "checkpoint.buffer_size",
         InputError::EmptyWindow { .. } | InputError::FactorBelowOne { .. } | InputError::FactorsTooFine => {
@@ -127,6 +133,7 @@ fn place_of(error: &JobError, root: &Table) -> Option<Span> {
         }
         InputError::Overhead { .. } => "stragglers.overhead",
         InputError::Prefetch { .. } => "input.prefetch",
+        InputError::TooManyStopped { .. } => "input.stops",
         InputError::SampleTooLong { .. } => "input.packing.samples",
         InputError::NoDetection => "stragglers.response",
         InputError::FewReplicas { .. } => "faults.spares.min_replicas",
