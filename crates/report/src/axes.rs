@@ -38,8 +38,8 @@ pub(crate) struct Axis {
     pub(crate) title: String,
     /// The values at the two ends, in base units.
     pub(crate) ends: (f64, f64),
-    /// Base units in one unit of the labels.
-    unit: f64,
+    /// That of the labels.
+    unit: Unit,
     scale: Scale,
     /// Whether only whole numbers are marked.
     counts: bool,
@@ -57,7 +57,7 @@ impl Axis {
             Measure::Share => Unit { name: "%", size: 0.01 },
         };
         let title = if unit.name.is_empty() { what.to_owned() } else { format!("{what} [{}]", unit.name) };
-        Self { title, ends, unit: unit.size, scale, counts: measure == Measure::Count }
+        Self { title, ends, unit, scale, counts: measure == Measure::Count }
     }
 
     /// Time from one instant to another, in ns.
@@ -81,7 +81,7 @@ impl Axis {
 
     /// Values to mark, in base units, with their labels.
     pub(crate) fn ticks(&self, wanted: usize) -> Vec<(f64, String)> {
-        let (from, to) = (self.ends.0 / self.unit, self.ends.1 / self.unit);
+        let (from, to) = (self.ends.0 / self.unit.size, self.ends.1 / self.unit.size);
         let (mut values, decimals) = match self.scale {
             Scale::Linear => ticks(from, to, wanted),
             Scale::Log => (log_ticks(from, to, wanted), 9),
@@ -92,13 +92,28 @@ impl Axis {
         // Adding zero turns a minus zero into a zero.
         let label =
             |value: f64| if value >= 1e7 { format!("{value:e}") } else { trimmed(value + 0.0, decimals) };
-        values.into_iter().map(|value| (value * self.unit, label(value))).collect()
+        values.into_iter().map(|value| (value * self.unit.size, label(value))).collect()
     }
 
     /// A value as its label on this axis, without the unit: as fine as a two-hundredth of the axis.
     pub(crate) fn label(&self, value: f64) -> String {
-        let fine = (self.ends.1 - self.ends.0) / self.unit / 200.0;
-        trimmed(value / self.unit, (-fine.log10()).ceil().clamp(0.0, 9.0) as usize)
+        let fine = (self.ends.1 - self.ends.0) / self.unit.size / 200.0;
+        trimmed(value / self.unit.size, (-fine.log10()).ceil().clamp(0.0, 9.0) as usize)
+    }
+
+    /// An instant on an axis of time, in the axis's unit, to within so many nanoseconds.
+    pub(crate) fn instant(&self, nanos: f64, within: f64) -> String {
+        let decimals = (-(within / self.unit.size).log10()).ceil().clamp(0.0, 9.0) as usize;
+        format!("{} {}", trimmed(nanos / self.unit.size, decimals), self.unit.name)
+    }
+
+    /// A length of time that is written beside an axis of time: in the axis's unit, unless it is a small part of that.
+    pub(crate) fn length(&self, nanos: f64) -> String {
+        if nanos.abs() >= 0.1 * self.unit.size {
+            return self.instant(nanos, self.unit.size / 1e3);
+        }
+        let length = Duration::from_nanos(nanos.abs().round() as u64);
+        if nanos < 0.0 { format!("-{length}") } else { length.to_string() }
     }
 }
 

@@ -99,17 +99,16 @@ fn draw_row(
     picture.fill([x(p25), upper, x(p75), lower], colour);
     picture.path(vec![(x(p50), upper), (x(p50), lower)], 2.0, PAPER);
     let share = estimate.mean / summary.elapsed.mean.max(1.0);
-    let label =
-        format!("mean {}, {} of the wall time: {}", time(estimate.mean), percent(share), meaning(name));
+    let label = format!(
+        "mean {}, {} of the wall time: {}",
+        frame.x.length(estimate.mean),
+        percent(share),
+        meaning(name)
+    );
     let label = shortened(&label, SMALL, right - left);
     let width = text_width(&label, SMALL);
     let start = x(p25).min(right - width).max(left);
     picture.text(label, (start, middle - 11.0), SMALL, Across::Left, FAINT_INK);
-}
-
-fn time(nanos: f64) -> String {
-    let time = pipestep_engine::Duration::from_nanos(nanos.abs().round() as u64);
-    if nanos < 0.0 { format!("-{time}") } else { time.to_string() }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! One panel shows the whole run. Where that is too much to be told apart, its row shows the shares of each
 //! column's time, and a second panel shows the stretch round one failure (or the first saves) in full.
 
-use pipestep_engine::Time;
+use pipestep_engine::{Duration, Time};
 use pipestep_job::{CheckpointRecord, CheckpointState, FailureOrigin, FailureRecord, Place};
 
 use super::JobView;
@@ -187,8 +187,15 @@ impl<'a> Panel<'a> {
         if from == 0 {
             return Axis::time("time on the clock", 0.0, to as f64);
         }
-        let what = format!("time since {} on the clock", Time::from_nanos(from));
+        let what = format!("time since {} on the clock", self.instant(from));
         Axis::time(&what, 0.0, (to - from) as f64)
+    }
+
+    /// An instant in the unit of the axis of the whole run, to a thousandth of what this panel shows.
+    fn instant(&self, nanos: u64) -> String {
+        let (from, to) = self.window.time;
+        let clock = Axis::time("time on the clock", 0.0, self.view.outcome.elapsed.as_nanos() as f64);
+        clock.instant(nanos as f64, (to - from) as f64 / 1e3)
     }
 
     /// Writes as bars, snapshots that wait for the writer as lines before them, commits as marks.
@@ -287,15 +294,16 @@ impl<'a> Panel<'a> {
     fn label(&self, index: usize) -> String {
         let failure = &self.view.outcome.failures[index];
         let full = self.failures.len() <= 4;
+        let axis = self.axis();
+        let length = |length: Duration| axis.length(length.as_nanos() as f64);
+        let (wall, useful) = (length(failure.redo_wall), length(failure.redo_useful));
         let redo = match (full, failure.redo_wall == failure.redo_useful) {
             (false, _) => String::new(),
-            (true, true) => format!(": {} to redo", failure.redo_wall),
-            (true, false) => {
-                format!(": {} back on the clock, {} of work to redo", failure.redo_wall, failure.redo_useful)
-            }
+            (true, true) => format!(": {wall} to redo"),
+            (true, false) => format!(": {wall} back on the clock, {useful} of work to redo"),
         };
         let what = if failure.origin == FailureOrigin::Eviction { "ranks replaced" } else { "failure" };
-        format!("{what} at {}{redo}", failure.at)
+        format!("{what} at {}{redo}", self.instant(failure.at.as_nanos()))
     }
 
     /// A dashed line from the failure back to the capture that the job goes on from, if that is in the window.
@@ -338,8 +346,12 @@ fn entries(view: &JobView, segments: &[Segment]) -> Vec<Entry> {
     if has(&|record| record.upload_start.is_some() && record.upload_start > record.staging_end) {
         entries.push(entry(Swatch::Line, buffered_colour(), "waits for the writer"));
     }
-    if has(&|record| record.durable.is_some()) {
+    let usable = |place| has(&|record| record.durable.is_some() && record.place == place);
+    if usable(Place::Far) {
         entries.push(entry(Swatch::Dot, COMMIT, "checkpoint usable"));
+    }
+    if usable(Place::Near) {
+        entries.push(entry(Swatch::Dot, upload_paint().fill, "near checkpoint usable"));
     }
     if has(&|record| record.state == CheckpointState::Skipped) {
         entries.push(entry(Swatch::Cross, INK, "save skipped"));
@@ -382,6 +394,20 @@ mod tests {
         let label = "failure at 50 s: 30 s back on the clock, 29 s of work to redo";
         assert!(words.contains(&label), "{words:?}");
         assert!(words.iter().any(|word| word.starts_with("training, work lost")), "{words:?}");
+    }
+
+    #[test]
+    fn labels_are_in_the_unit_of_their_axis() {
+        // Failures after minutes and after more than an hour, on an axis in minutes.
+        let sample = JobSample::seed(20, &[90, 4_000]);
+        let mut inputs = sample.inputs;
+        inputs.work = Some(seconds(6_000));
+        let picture = job_timeline(&JobSample::of(inputs, 1).view());
+        let words = words(&picture);
+        assert!(words.iter().any(|word| word.ends_with("[min]")), "{words:?}");
+        for start in ["failure at 1.5 min: ", "failure at 66.7 min: "] {
+            assert!(words.iter().any(|word| word.starts_with(start)), "{start}: {words:?}");
+        }
     }
 
     #[test]
