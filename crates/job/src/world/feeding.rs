@@ -9,7 +9,7 @@ use rand_chacha::ChaCha12Rng;
 
 use super::buffer::BufferCurve;
 use super::packer::{Pack, Packer};
-use super::storage::Use;
+use super::storage::{StorageState, Use};
 use super::{Event, JobWorld, Queue, class};
 use crate::JobError;
 use crate::input::{Input, InputTotals, PackPoint, ReadFrom, Replay};
@@ -44,8 +44,8 @@ pub(super) struct FeedState<'a> {
     pub(super) read: VecDeque<Delivery>,
     /// Deliveries being made, by when they are done; where workers read for themselves, from the start of that.
     pub(super) making: BinaryHeap<Reverse<(Time, u64)>>,
-    /// The event of the first of those.
-    pub(super) next_made: Option<EventId>,
+    /// The event of the first of those, and when it is.
+    pub(super) next_made: Option<(Time, EventId)>,
     /// Items in the buffer, those being copied included.
     pub(super) buffered: u64,
     /// The end of the copy under way.
@@ -137,9 +137,40 @@ impl<'a> FeedState<'a> {
         Ok(Some(rate.time_for(bytes)?))
     }
 
-    fn make_time(&mut self, cpu: Duration) -> Result<Duration, JobError> {
+    /// Whether all deliveries take the same time but for their reads, and workers read for themselves.
+    pub(super) const fn is_regular(&self) -> bool {
+        let input = self.input;
+        input.make.fixed().is_some() && input.readers.is_none() && input.packing.is_none()
+    }
+
+    /// A worker starts a delivery, which takes so long besides what its samples add.
+    fn make(&mut self, from: Time, number: u64, cpu: Duration) -> Result<(), JobError> {
         let made = self.input.make.draw(&mut self.rng).unwrap_or(Duration::from_nanos(u64::MAX));
-        Ok(made.plus(cpu)?)
+        self.making.push(Reverse((from.after(made.plus(cpu)?)?, number)));
+        Ok(())
+    }
+
+    /// Starts to read the next delivery, or has a worker read and make it.
+    fn begin_delivery(
+        &mut self,
+        now: Time,
+        storage: &mut StorageState,
+        queue: &mut Queue,
+    ) -> Result<(), JobError> {
+        // Whether it is cached is a matter of the items before it.
+        let is_cached = self.is_cached();
+        let (number, bytes, cpu) = self.hand_out();
+        let Some(reading) = self.read_time(bytes, is_cached)? else {
+            self.reading.push(Delivery { number, cpu, end: None });
+            return storage.read(now, Use::Input(number), bytes, queue);
+        };
+        let end = now.after(reading)?;
+        if self.input.readers.is_none() {
+            return self.make(end, number, cpu);
+        }
+        let id = queue.schedule_movable(end, class::COMMIT, Event::InputRead(number));
+        self.reading.push(Delivery { number, cpu, end: Some((end, id)) });
+        Ok(())
     }
 
     /// Takes the next delivery from the data set: its number, its bytes, and what its samples add to its making.
@@ -163,28 +194,32 @@ impl<'a> FeedState<'a> {
         self.copying.is_none() && in_use < copy.slots && self.buffered >= u64::from(self.input.items_per_step)
     }
 
+    /// Whether the items of a step are where it takes them from.
+    fn has_items(&self) -> bool {
+        match self.input.copy {
+            Some(_) => self.on_device > 0,
+            None => self.buffered >= u64::from(self.input.items_per_step),
+        }
+    }
+
     /// Takes the items of a step, if they are there.
     fn take_items(&mut self, now: Time) -> bool {
         if self.fed {
             return true;
         }
-        let wanted = u64::from(self.input.items_per_step);
-        let is_there = if self.input.copy.is_some() { self.on_device > 0 } else { self.buffered >= wanted };
-        if !is_there {
-            if self.waiting_since.is_none() {
-                self.waiting_since = Some(now);
-                self.totals.steps_waited += 1;
-            }
+        if !self.has_items() {
+            self.waiting_since.get_or_insert(now);
             return false;
         }
         if self.input.copy.is_some() {
             self.on_device -= 1;
         } else {
-            self.change_buffer(now, 0, wanted);
+            self.change_buffer(now, 0, u64::from(self.input.items_per_step));
         }
         self.fed = true;
         self.totals.steps += 1;
         if let Some(since) = self.waiting_since.take() {
+            self.totals.steps_waited += 1;
             self.totals.longest_wait = self.totals.longest_wait.max(now.since(since));
         }
         true
@@ -248,61 +283,42 @@ impl JobWorld<'_> {
 
     /// Starts whatever can be started, unless the job is down: the copy, workers, readers.
     pub(super) fn feed_on(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
+        self.start_feeding(now, queue)?;
+        self.await_made(queue);
+        Ok(())
+    }
+
+    /// The same, but for the event of the workers.
+    fn start_feeding(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
         if self.is_down() {
             return Ok(());
         }
-        if let Some(feed) = self.feed.as_mut().filter(|feed| feed.may_copy()) {
+        let Some(feed) = &mut self.feed else { return Ok(()) };
+        if feed.may_copy() {
             let end = now.after(feed.input.copy.map_or(Duration::ZERO, |copy| copy.time))?;
             feed.copying = Some((end, queue.schedule_movable(end, class::COMMIT, Event::Copied)));
         }
-        while let Some(feed) = self.feed.as_mut().filter(|feed| feed.has_worker(now, feed.making.len())) {
+        while feed.has_worker(now, feed.making.len()) {
             let Some(delivery) = feed.read.pop_front() else { break };
-            let end = now.after(feed.make_time(delivery.cpu)?)?;
-            self.make_until(end, delivery.number, queue);
+            feed.make(now, delivery.number, delivery.cpu)?;
         }
-        while self.feed.as_ref().is_some_and(|feed| feed.may_begin(now)) {
-            self.begin_delivery(now, queue)?;
+        while feed.may_begin(now) {
+            feed.begin_delivery(now, &mut self.storage, queue)?;
         }
         Ok(())
-    }
-
-    fn begin_delivery(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
-        let Some(feed) = &mut self.feed else { return Ok(()) };
-        // Whether it is cached is a matter of the items before it.
-        let is_cached = feed.is_cached();
-        let (number, bytes, cpu) = feed.hand_out();
-        let Some(reading) = feed.read_time(bytes, is_cached)? else {
-            feed.reading.push(Delivery { number, cpu, end: None });
-            return self.storage.read(now, Use::Input(number), bytes, queue);
-        };
-        if feed.input.readers.is_some() {
-            let end = now.after(reading)?;
-            let id = queue.schedule_movable(end, class::COMMIT, Event::InputRead(number));
-            feed.reading.push(Delivery { number, cpu, end: Some((end, id)) });
-            return Ok(());
-        }
-        let end = now.after(reading)?.after(feed.make_time(cpu)?)?;
-        self.make_until(end, number, queue);
-        Ok(())
-    }
-
-    /// A worker has started a delivery that is done at `end`.
-    fn make_until(&mut self, end: Time, number: u64, queue: &mut Queue) {
-        let Some(feed) = &mut self.feed else { return };
-        feed.making.push(Reverse((end, number)));
-        if feed.making.peek() == Some(&Reverse((end, number))) {
-            self.await_made(queue);
-        }
     }
 
     /// Moves the one event of the workers to the first of their deliveries.
     pub(super) fn await_made(&mut self, queue: &mut Queue) {
         let Some(feed) = &mut self.feed else { return };
-        if let Some(id) = feed.next_made.take() {
+        let first = feed.making.peek().map(|&Reverse((end, _))| end);
+        if first == feed.next_made.map(|(end, _)| end) {
+            return;
+        }
+        if let Some((_, id)) = feed.next_made.take() {
             queue.cancel(id);
         }
-        let first = feed.making.peek().map(|&Reverse((end, _))| end);
-        feed.next_made = first.map(|end| queue.schedule_movable(end, class::COMMIT, Event::Delivery));
+        feed.next_made = first.map(|end| (end, queue.schedule_movable(end, class::COMMIT, Event::Delivery)));
     }
 
     /// A delivery has been read; its worker makes it, or the next one that is free does.
@@ -316,20 +332,41 @@ impl JobWorld<'_> {
             feed.read.push_back(delivery);
             return self.feed_on(now, queue);
         }
-        let end = now.after(feed.make_time(delivery.cpu)?)?;
-        self.make_until(end, number, queue);
+        feed.make(now, number, delivery.cpu)?;
+        self.await_made(queue);
         Ok(())
     }
 
-    /// A delivery is in the buffer.
+    /// A delivery is in the buffer; and so, one after another, are those after it before anything else happens.
     pub(super) fn deliver(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
         let Some(feed) = &mut self.feed else { return Ok(()) };
-        feed.making.pop();
         feed.next_made = None;
-        feed.change_buffer(now, u64::from(feed.input.delivery), 0);
+        let mut now = now;
+        loop {
+            let Some(feed) = &mut self.feed else { return Ok(()) };
+            feed.making.pop();
+            feed.change_buffer(now, u64::from(feed.input.delivery), 0);
+            if self.activity == Activity::InputWait && feed.has_items() {
+                break;
+            }
+            self.start_feeding(now, queue)?;
+            match self.next_alone(queue) {
+                Some(next) => now = next,
+                None => break,
+            }
+            self.count_event(now)?;
+        }
         self.await_made(queue);
         self.go_on_fed(now, queue)?;
         self.pass_rounds(now, queue)
+    }
+
+    /// The end of the next delivery, if nothing else happens before or with it. Where rounds of deliveries can be
+    /// passed over, none is taken by itself.
+    fn next_alone(&self, queue: &Queue) -> Option<Time> {
+        let feed = self.feed.as_ref().filter(|feed| !feed.is_regular())?;
+        let &Reverse((end, _)) = feed.making.peek()?;
+        queue.peek_time().is_none_or(|other| end < other).then_some(end)
     }
 
     /// The items of a step are on the device.
@@ -354,7 +391,8 @@ impl JobWorld<'_> {
         let feed = self.feed.as_mut()?;
         let reading = std::mem::take(&mut feed.reading);
         let copying = feed.copying.take().map(|(_, id)| id);
-        for id in [copying, feed.next_made.take()].into_iter().flatten() {
+        let made = feed.next_made.take().map(|(_, id)| id);
+        for id in [copying, made].into_iter().flatten() {
             queue.cancel(id);
         }
         let replay = feed.roll_back(now, restored);

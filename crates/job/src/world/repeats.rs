@@ -233,7 +233,7 @@ impl JobWorld<'_> {
             let at = at.after(passed)?;
             let id = queue.schedule_movable(at, class::COMMIT, event);
             match event {
-                Event::Delivery => feed.next_made = Some(id),
+                Event::Delivery => feed.next_made = Some((at, id)),
                 Event::Copied => feed.copying = Some((at, id)),
                 Event::InputRead(number) => {
                     let reading = feed.reading.iter_mut().find(|delivery| delivery.number == number);

@@ -14,7 +14,7 @@ impl FeedState<'_> {
     /// How long a delivery takes from its start to the buffer, if that is always the same for now.
     fn fixed_delivery(&self) -> Result<Option<Duration>, JobError> {
         let input = self.input;
-        let is_plain = input.readers.is_none() && input.packing.is_none() && self.reading.is_empty();
+        let is_plain = self.is_regular() && self.reading.is_empty();
         let Some(make) = input.make.fixed().filter(|_| is_plain) else { return Ok(None) };
         let bytes = input.read.map_or(Bytes::ZERO, |read| read.bytes);
         let read = self.read_time(bytes, self.is_cached())?;
@@ -52,7 +52,7 @@ impl JobWorld<'_> {
     /// Passes over rounds of the workers, all but the last ones before anything else happens.
     pub(super) fn pass_rounds(&mut self, now: Time, queue: &mut Queue) -> Result<(), JobError> {
         let (waits, skips) = (self.activity == Activity::InputWait, self.skips);
-        let Some(feed) = self.feed.as_mut().filter(|feed| skips && feed.input.make.fixed().is_some()) else {
+        let Some(feed) = self.feed.as_mut().filter(|feed| skips && feed.is_regular()) else {
             return Ok(());
         };
         let rounds = feed.free_rounds(now, waits);
