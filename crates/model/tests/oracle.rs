@@ -55,6 +55,28 @@ fn matrix_inputs_agree_with_the_book() {
     }
 }
 
+/// As many tokens in fewer, longer samples meet one another more often: what packs of equal length do not show.
+#[test]
+fn attention_meets_as_many_pairs_of_tokens_as_the_book_counts() {
+    let text = include_str!("../../job/tests/data/progress.json");
+    let document: Value = serde_json::from_str(text).expect("valid JSON");
+    let model = Decoder::preset("qwen3-8b").expect("a preset");
+    let forward = |tokens| model.forward_flops(0, tokens, 0).expect("small");
+    // What two tokens take more than twice one token is the pair that they make: scores and values.
+    let pair = forward(2) - 2 * forward(1);
+    let cases = document["attention_pair_cases"].as_array().expect("a list of cases");
+    assert!(!cases.is_empty());
+    for case in cases {
+        let lengths = case["scenario"]["lengths"].as_array().expect("a list of lengths");
+        let lengths: Vec<u64> = lengths.iter().map(|length| length.as_u64().expect("a number")).collect();
+        let tokens: u64 = lengths.iter().sum();
+        let all: u64 = lengths.iter().map(|&length| forward(length)).sum();
+        let pairs = (all - tokens * (forward(1) - pair)) / pair;
+        assert_eq!(Value::from(pairs), case["expect"]["causal_pairs"], "{case}");
+        assert_eq!(Value::from(tokens), case["expect"]["tokens"], "{case}");
+    }
+}
+
 #[test]
 fn nonlinear_state_follows_the_formula_per_token() {
     for tokens in [1, 2, 127, 128, 2048, 8192] {

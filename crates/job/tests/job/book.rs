@@ -210,6 +210,59 @@ fn an_eviction_costs_half_an_interval_and_the_recovery() {
     }
 }
 
+/// The time of one step: its slowest rank is ready, then come the exchange and what follows it; a failure at the start
+/// is recovered from first.
+fn barrier_step(earliest: f64, latest: f64, after: f64, recovery: f64) -> f64 {
+    let nanos = |count: f64| Duration::from_nanos(count.round() as u64);
+    // A rank that is ready at once has nothing to be slower than: then all but one take half as long as the last.
+    let compute = if earliest > 0.0 { earliest } else { latest / 2.0 };
+    let mut job = JobInputs::of_work(nanos(compute + after));
+    let is_late = latest > compute;
+    job.stragglers.ranks = Some(Ranks {
+        count: 4,
+        overhead: nanos(after),
+        slow: is_late.then(|| SlowRanks {
+            at: vec![pipestep_engine::Time::ZERO],
+            between: None,
+            factor: Ratio::from_f64(latest / compute).unwrap(),
+            lasts: None,
+        }),
+        ..Ranks::steady(nanos(compute + after))
+    });
+    if recovery > 0.0 {
+        job.faults.at = vec![pipestep_engine::Time::ZERO];
+        job.faults.recovery = Recovery::Fixed(Spread::Fixed(nanos(recovery)));
+    }
+    let outcome = simulate(&job, 0, Detail::Summary).unwrap();
+    adds_up(&outcome);
+    assert_eq!(outcome.stragglers.unwrap().steps, 1);
+    outcome.elapsed.as_nanos() as f64
+}
+
+/// A faster exchange helps only once the ranks are ready, a faster recovery only those that had to recover.
+#[test]
+fn a_step_ends_after_its_last_rank_its_exchange_and_its_recovery() {
+    for case in data("book_straggler.json")["barrier_cases"].as_array().unwrap() {
+        let (scenario, want) = (&case["scenario"], &case["expect"]);
+        let ready: Vec<f64> =
+            scenario["ready_ns"].as_array().unwrap().iter().map(|at| at.as_f64().unwrap()).collect();
+        let first = ready.iter().copied().fold(f64::INFINITY, f64::min);
+        let last = ready.iter().copied().fold(0.0, f64::max);
+        let (exchange, recovery) = (number(scenario, "exchange_ns"), number(scenario, "recovery_ns"));
+        let post = number(scenario, "post_compute_ns");
+        let faster = exchange / number(scenario, "exchange_speedup");
+        for (key, step) in [
+            ("baseline_ns", barrier_step(first, last, exchange + post, recovery)),
+            ("faster_exchange_ns", barrier_step(first, last, faster + post, recovery)),
+            ("aligned_ready_ns", barrier_step(first, first, exchange + post, recovery)),
+            ("no_recovery_ns", barrier_step(first, last, exchange + post, 0.0)),
+        ] {
+            // Steps of late ranks, and a third of an exchange, are rounded to whole nanoseconds.
+            assert!((step - ratio(&want[key])).abs() <= 1.0, "{key} of {case}: {step}");
+        }
+    }
+}
+
 #[test]
 fn normal_ranks_and_what_is_done_about_a_slow_one() {
     for case in data("book_straggler.json")["normal_max_cases"].as_array().unwrap() {

@@ -8,6 +8,7 @@ mod faults;
 mod fleet;
 mod formulas;
 mod input;
+mod loading;
 mod order;
 mod random;
 mod repeats;

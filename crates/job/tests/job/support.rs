@@ -80,6 +80,12 @@ pub(crate) fn until(horizon: Time) -> JobInputs {
     job
 }
 
+/// Whether samples are to be so large that a standard error is half a percent also where that takes minutes: with
+/// `PIPESTEP_LONG_RUNS=1`, in a release build.
+pub(crate) fn is_long_run() -> bool {
+    std::env::var_os("PIPESTEP_LONG_RUNS").is_some()
+}
+
 /// Useful time and losses fill the whole run, exactly.
 pub(crate) fn adds_up(outcome: &JobOutcome) {
     assert_eq!(
