@@ -27,6 +27,8 @@ impl JobWorld<'_> {
         let Some(saver) = &mut self.saver else {
             return Ok(());
         };
+        // A step that is interrupted for a save, even one that is dropped at once, is not like others.
+        self.repeats.forget();
         let full = saver.is_full();
         let request = saver.ask(now);
         let skips = matches!(saver.checkpoint.mode, Mode::Async { backlog: Backlog::Skip { .. }, .. });

@@ -3,9 +3,9 @@
 
 use pipestep_engine::{Bytes, Duration, Rate, Time};
 use pipestep_job::{
-    Detail, DeviceCopy, Input, InputCache, InputRead, JobInputs, Packing, Ranks, Ratio, ReadFrom, Recovery,
-    Response, Rest, Sample, Samples, Shrink, SlowDetection, SlowRanks, Spares, Spread, Storage, WhenOut,
-    WorkerStop, Write, simulate, simulate_every_step,
+    Backlog, Detail, DeviceCopy, Input, InputCache, InputRead, JobInputs, Mode, Packing, Ranks, Ratio,
+    ReadFrom, Recovery, Response, Rest, Sample, Samples, Shrink, SlowDetection, SlowRanks, Spares, Spread,
+    Storage, WhenOut, WorkerStop, Write, simulate, simulate_every_step,
 };
 use proptest::prelude::*;
 
@@ -151,6 +151,49 @@ fn a_job_of_more_steps_and_deliveries_than_events_could_follow_ends() {
     let input = outcome.input.unwrap();
     assert_eq!((input.steps_waited, input.longest_wait), (20, seconds(48.0)));
     assert_eq!(outcome.lost.input_wait, seconds(20.0 * 48.0));
+}
+
+#[test]
+fn a_step_cut_by_a_dropped_save_is_not_taken_for_the_next_ones() {
+    // Steps of 22 ns, by 5/3 for want of replicas, are rounded once more where a request comes in between.
+    let mut job = JobInputs::of_work(nanos(2_535));
+    job.horizon = Some(Time::from_nanos(5_035));
+    let mut checkpoint = queued(nanos(57), nanos(7), nanos(297));
+    checkpoint.mode =
+        Mode::Async { staging: nanos(7), backlog: Backlog::Replace { buffers: 1 }, buffer: None };
+    job.checkpoint = Some(checkpoint);
+    job.faults.at = vec![Time::from_nanos(2_760), Time::from_nanos(2_880)];
+    job.faults.downtime = Spread::Fixed(nanos(7));
+    job.faults.recovery = Recovery::Fixed(Spread::Fixed(nanos(37)));
+    let shrink = Shrink { replicas: 5, least: 1, machines: 1, regroup: nanos(0) };
+    job.faults.spares =
+        Some(Spares { count: 0, repair: Spread::Fixed(nanos(523)), when_out: WhenOut::Shrink(shrink) });
+    job.stragglers.ranks = Some(Ranks {
+        count: 4,
+        slow: Some(SlowRanks {
+            at: vec![Time::ZERO],
+            between: None,
+            factor: Ratio::new(103, 100).unwrap(),
+            lasts: None,
+        }),
+        detection: Some(SlowDetection { threshold: 0.2, window: 1 }),
+        ..Ranks::steady(nanos(21))
+    });
+    job.storage = Some(Storage { read: rate(2), write: rate(7) });
+    job.input = Some(Input {
+        step: nanos(21),
+        items_per_step: 2,
+        workers: 1,
+        make: Spread::Fixed(nanos(1)),
+        delivery: 1,
+        prefetch: 2,
+        read: Some(InputRead { bytes: Bytes::new(39), from: ReadFrom::Storage, cache: None }),
+        readers: None,
+        packing: None,
+        copy: None,
+        stops: Vec::new(),
+    });
+    same(&job);
 }
 
 proptest! {
