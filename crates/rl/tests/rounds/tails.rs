@@ -2,7 +2,7 @@
 //!
 //! The longest tails without a cap would take up to 250 million responses for a single number. Of those, a test runs
 //! what [`most_responses`] says, and holds it within four of the larger standard errors which that gives; with
-//! `ALL_TAILS` set every row is held within half a percent (1.2 thousand million responses: use `--release`).
+//! `PIPESTEP_LONG_RUNS` set every row is held within half a percent (1.2 thousand million responses: use `--release`).
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ const TOLERANCE: f64 = 0.005;
 
 /// Responses that a row without a cap may take.
 fn most_responses() -> f64 {
-    if std::env::var_os("ALL_TAILS").is_some() { f64::INFINITY } else { 100_000.0 }
+    if std::env::var_os("PIPESTEP_LONG_RUNS").is_some() { f64::INFINITY } else { 100_000.0 }
 }
 
 /// Does the same for every row of a table, on all processors.
