@@ -165,8 +165,8 @@ impl<R: Recorder> Rounds<'_, R> {
             let fate = self.groups.get(sample.group).gone.unwrap_or(Fate::Lost);
             self.drop_sample(sample, fate);
         }
-        self.tally.counts.drop_ended(Fate::Lost, self.ready.make_contiguous());
-        self.tally.counts.drop_ended(Fate::Lost, &self.trainer.samples);
+        self.tally.counts.drop_ended(Fate::Lost, self.ready.make_contiguous(), &mut self.record);
+        self.tally.counts.drop_ended(Fate::Lost, &self.trainer.samples, &mut self.record);
         self.launched -= (self.ready.len() + self.trainer.samples.len()) as u64;
         self.ready.clear();
         self.trainer.drop_samples();

@@ -253,7 +253,7 @@ impl<R: Recorder> Rounds<'_, R> {
         for _ in 0..self.ready.len() / responses {
             if self.ready.iter().take(responses).any(|sample| self.version_too_old(sample.version)) {
                 let dropped: Vec<Sample> = self.ready.drain(..responses).collect();
-                self.tally.counts.drop_ended(Fate::Stale, &dropped);
+                self.tally.counts.drop_ended(Fate::Stale, &dropped, &mut self.record);
                 self.launched -= responses as u64;
                 self.throw_away(responses as u64)?;
             } else {

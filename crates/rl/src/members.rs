@@ -106,7 +106,7 @@ impl<R: Recorder> Rounds<'_, R> {
         let responses = self.inputs.group.responses;
         let group = self.groups.at(number);
         let scored = group.scored.len() as u64;
-        self.tally.counts.drop_ended(fate, &group.scored);
+        self.tally.counts.drop_ended(fate, &group.scored, &mut self.record);
         group.scored.clear();
         group.gone = Some(fate);
         let (is_open, is_unscored) = (group.ended < responses, group.taken == responses);
@@ -124,7 +124,7 @@ impl<R: Recorder> Rounds<'_, R> {
 
     /// Drops a sample on its way whose group is gone, or complete without it.
     pub(crate) fn drop_sample(&mut self, sample: Sample, fate: Fate) {
-        self.tally.counts.drop_ended(fate, &[sample]);
+        self.tally.counts.drop_ended(fate, &[sample], &mut self.record);
         self.groups.at(sample.group).under_way -= 1;
         self.groups.forget(sample.group);
     }

@@ -8,6 +8,7 @@ use pipestep_engine::{Duration, Time};
 use crate::group::Fate;
 use crate::histogram::Histogram;
 use crate::memory::MemoryOutcome;
+use crate::record::Recorder;
 use crate::response::Sample;
 
 /// The outcome of [`crate::simulate`].
@@ -175,8 +176,9 @@ impl Counts {
         } += samples;
     }
 
-    /// Counts samples that are gone and whose responses had ended.
-    pub(crate) fn drop_ended(&mut self, fate: Fate, samples: &[Sample]) {
+    /// Counts samples that are gone and whose responses had ended, and marks their bars.
+    pub(crate) fn drop_ended<R: Recorder>(&mut self, fate: Fate, samples: &[Sample], record: &mut R) {
+        samples.iter().for_each(|sample| record.drop(sample.number));
         self.drop(fate, samples.len() as u64);
         self.dropped_tokens += samples.iter().map(|sample| u128::from(sample.tokens)).sum::<u128>();
     }

@@ -89,6 +89,8 @@ pub enum SpanKind {
 pub enum StintEnd {
     /// The response ended.
     Finished,
+    /// The response ended, but its sample was dropped: too old, surplus, without use to its group, or lost.
+    Dropped,
     /// It was aborted: the batch was full, a rival was faster, or its weights were too old.
     Aborted,
     /// It was interrupted and thrown away.
@@ -106,6 +108,9 @@ pub(crate) trait Recorder {
 
     /// Takes a span.
     fn span(&mut self, span: Span);
+
+    /// A sample is dropped whose response had ended.
+    fn drop(&mut self, sample: u64);
 }
 
 /// Keeps nothing.
@@ -116,6 +121,8 @@ impl Recorder for NoRecord {
     const ON: bool = false;
 
     fn span(&mut self, _span: Span) {}
+
+    fn drop(&mut self, _sample: u64) {}
 }
 
 impl Recorder for Vec<Span> {
@@ -123,6 +130,13 @@ impl Recorder for Vec<Span> {
 
     fn span(&mut self, span: Span) {
         self.push(span);
+    }
+
+    fn drop(&mut self, sample: u64) {
+        let ended = SpanKind::Response { sample, end: StintEnd::Finished };
+        if let Some(span) = self.iter_mut().rev().find(|span| span.kind == ended) {
+            span.kind = SpanKind::Response { sample, end: StintEnd::Dropped };
+        }
     }
 }
 

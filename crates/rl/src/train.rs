@@ -148,7 +148,7 @@ impl<R: Recorder> Rounds<'_, R> {
         let group = self.groups.at(number);
         if let Some(fate) = fate {
             let all = if is_single { &[sample][..] } else { &group.scored };
-            self.tally.counts.drop_ended(fate, all);
+            self.tally.counts.drop_ended(fate, all, &mut self.record);
             group.scored.clear();
             group.gone = Some(fate);
             self.groups.forget(number);

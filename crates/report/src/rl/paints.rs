@@ -11,6 +11,7 @@ use crate::theme::Colour;
 pub(super) enum Work {
     Response,
     Open,
+    Dropped,
     Aborted,
     Interrupted,
     Lost,
@@ -24,9 +25,10 @@ pub(super) enum Work {
 }
 
 impl Work {
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 13] = [
         Self::Response,
         Self::Open,
+        Self::Dropped,
         Self::Aborted,
         Self::Interrupted,
         Self::Lost,
@@ -43,6 +45,7 @@ impl Work {
         match kind {
             SpanKind::Response { end: StintEnd::Finished, .. } => Self::Response,
             SpanKind::Response { end: StintEnd::Open, .. } => Self::Open,
+            SpanKind::Response { end: StintEnd::Dropped, .. } => Self::Dropped,
             SpanKind::Response { end: StintEnd::Aborted, .. } => Self::Aborted,
             SpanKind::Response { end: StintEnd::Interrupted, .. } => Self::Interrupted,
             SpanKind::Response { end: StintEnd::Lost, .. } => Self::Lost,
@@ -60,6 +63,7 @@ impl Work {
         match self {
             Self::Response => "response",
             Self::Open => "response, runs on at the end",
+            Self::Dropped => "response, dropped later",
             Self::Aborted => "response, aborted",
             Self::Interrupted => "response, interrupted",
             Self::Lost => "response, lost",
@@ -79,6 +83,7 @@ impl Work {
         match self {
             Self::Response => Paint::plain(BLUE),
             Self::Open => Paint::plain(Colour(0x80, 0xB9, 0xD9)),
+            Self::Dropped => Paint::plain(Colour(0xC4, 0xA4, 0x6C)),
             Self::Aborted => Paint { fill: Colour(0xDD, 0xDD, 0xDD), hatch: Some(DARK) },
             Self::Interrupted => {
                 Paint { fill: Colour(0xF6, 0xE0, 0xD0), hatch: Some(Colour(0xB0, 0x4A, 0x00)) }

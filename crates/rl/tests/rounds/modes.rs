@@ -192,12 +192,15 @@ fn old_samples_are_thrown_away_and_replaced() {
     inputs.update.time = UpdateTime::Fixed(seconds(1));
     inputs.discard_older_than = Some(1);
     (inputs.warmup, inputs.rounds) = (0, 6);
-    let outcome = simulate(&inputs).unwrap();
+    let (outcome, spans) = simulate_recorded(&inputs).unwrap();
     let ends: Vec<u64> = outcome.rounds.iter().map(|round| round.end.as_nanos() / SECOND).collect();
     assert_eq!(ends, [2, 3, 4, 9, 10, 11]);
     let counts = outcome.counts;
     assert_eq!((counts.launched, counts.finished, counts.trained, counts.stale), (11, 10, 6, 3));
     assert_eq!(outcome.staleness, [2, 4]);
+    let dropped = responses(&spans).into_iter().filter(|&(_, end, ..)| end == StintEnd::Dropped);
+    let stints: Vec<_> = dropped.map(|(_, _, start, end)| (start, end)).collect();
+    assert_eq!(stints, [(1, 7), (1, 2), (3, 9)]);
 }
 
 #[test]
