@@ -178,7 +178,9 @@ impl Counts {
 
     /// Counts samples that are gone and whose responses had ended, and marks their bars.
     pub(crate) fn drop_ended<R: Recorder>(&mut self, fate: Fate, samples: &[Sample], record: &mut R) {
-        samples.iter().for_each(|sample| record.drop(sample.number));
+        for sample in samples {
+            record.drop(sample.number);
+        }
         self.drop(fate, samples.len() as u64);
         self.dropped_tokens += samples.iter().map(|sample| u128::from(sample.tokens)).sum::<u128>();
     }

@@ -4,11 +4,11 @@ use std::io::Write;
 
 use anyhow::Result;
 use pipestep_report::{
-    Candidate, GanttPanel, MemoryPanel, Picture, StepResult, StepRuns, StepView, StepWithRuns,
-    compare_runs_results, compare_runs_text, compare_runs_tradeoff, compare_text, gantt, memory_curves,
-    tradeoff,
+    COLUMNS, Candidate, GanttPanel, MemoryPanel, Picture, StepResult, StepRuns, StepView, StepWithRuns,
+    compare_runs_results, compare_runs_text, compare_runs_tradeoff, compare_text, folded, gantt,
+    memory_curves, tradeoff,
 };
-use pipestep_scenario::{Diagnostic, Diagnostics, Override};
+use pipestep_scenario::{Diagnostic, Diagnostics, Override, Scenario, StepScenario};
 use serde_json::{Value, json};
 
 use crate::output::Target;
@@ -74,20 +74,28 @@ fn with_runs(steps: &[UnderSchedule]) -> Option<Vec<StepWithRuns<'_>>> {
     steps.iter().map(|step| Some((step.simulated.view(), step.runs.as_ref()?))).collect()
 }
 
-/// The schedules that were named, each of which must take the scenario; or all that do.
+/// The scenario's own order, if it has one, and the schedules that were named, each of which must take the scenario; or
+/// all that do.
 fn simulate_all(typed: &args::Compare) -> Result<Compared> {
-    let under = |name: &str| -> Result<UnderSchedule> {
-        let scenario = load::scenario(&typed.scenario, &[Override::schedule(name)])?;
-        let simulated = Simulated::new(&scenario, Keep::Everything)?;
-        let runs = step_runs(&scenario, &simulated, typed.runs)?;
+    let step = |scenario: &Scenario| -> Result<UnderSchedule> {
+        let simulated = Simulated::new(scenario, Keep::Everything)?;
+        let runs = step_runs(scenario, &simulated, typed.runs)?;
         Ok(UnderSchedule { simulated, runs })
     };
-    let mut left_out = String::new();
+    let under = |name: &str| step(&load::scenario(&typed.scenario, &[Override::schedule(name)])?);
+    let (mut steps, mut first_error, mut left_out) = (Vec::new(), None, String::new());
+    // An order of one's own comes first; a scenario may as well have none, since schedules are named.
+    let written = load::scenario(&typed.scenario, &[]).ok();
+    let has_own_order = |step: &StepScenario| step.order.schedule().is_none();
+    if let Some(own) = written.filter(|written| written.step.as_ref().is_some_and(has_own_order)) {
+        steps.push(step(&own)?);
+    }
     if typed.schedules != ["all"] {
-        let steps = typed.schedules.iter().map(|name| under(name)).collect::<Result<_>>()?;
+        for name in &typed.schedules {
+            steps.push(under(name)?);
+        }
         return Ok(Compared { steps, left_out });
     }
-    let (mut steps, mut first_error) = (Vec::new(), None);
     for schedule in pipestep_schedule::all() {
         let name = schedule.entry().name;
         match under(name) {
@@ -95,7 +103,8 @@ fn simulate_all(typed: &args::Compare) -> Result<Compared> {
             Err(error) => {
                 let refusal = error.downcast::<Diagnostics>()?;
                 let reason = refusal.iter().next().map_or("", Diagnostic::message);
-                left_out.extend(["without ", name, ": ", reason, "\n"]);
+                let line = format!("without {name}: {reason}");
+                left_out.extend(folded(&line, COLUMNS).into_iter().map(|line| line + "\n"));
                 first_error = first_error.or(Some(refusal));
             }
         }

@@ -104,17 +104,20 @@ fn by_schedule(
 ) -> Result<Planned, Broken> {
     let options = lower_options(pipeline, schedule, fitting, problems);
     let chunks = lower_chunks(pipeline, schedule, fitting.fit.is_some(), problems);
-    let mut needed = |found: Option<u64>, name, example| {
-        found.ok_or_else(|| {
+    // A schedule that stands in for a file, in a comparison, has the file's shape where none is written.
+    let of_file = fitting.fit.and_then(|_| order_file::shape_of(pipeline.schedule_file.get()?, files));
+    let mut needed = |found: Option<u64>, of_file: Option<usize>, name, example| {
+        found.or(of_file.map(|count| count as u64)).ok_or_else(|| {
             problems.push(needs(whole, name, example));
             Broken
         })
     };
     let ranks = match &pipeline.ranks {
         Key::Broken => Err(Broken),
-        key => needed(key.get().map(|ranks| ranks.0), "ranks", "4"),
+        key => needed(key.get().map(|ranks| ranks.0), of_file.as_ref().map(Shape::ranks), "ranks", "4"),
     };
-    let micro_batches = micro_batches.and_then(|found| needed(found, "micro_batches", "8"));
+    let of_file_too = of_file.as_ref().map(Shape::micro_batches);
+    let micro_batches = micro_batches.and_then(|found| needed(found, of_file_too, "micro_batches", "8"));
     let (ranks, micro_batches, chunks) = (ranks?, micro_batches?, chunks?);
     let shape_of = |chunks, placement| Shape::new(ranks, chunks, micro_batches, placement);
     let shape = shape_of(chunks, schedule.entry().placement).map_err(|error| {
@@ -122,10 +125,10 @@ fn by_schedule(
         Broken
     })?;
     let written = pipeline.chunks.get().map_or(1, |chunks| chunks.0);
-    let written_shape = match (fitting.fit, pipeline.schedule_file.get()) {
+    let written_shape = match fitting.fit {
         // A layer list was written for the placement of the file.
-        (Some(_), Some(name)) => order_file::shape_of(name, files),
-        (Some(fit), None) if written != chunks => shape_of(written, fit.written_for).ok(),
+        Some(_) if pipeline.schedule_file.get().is_some() => of_file,
+        Some(fit) if written != chunks => shape_of(written, fit.written_for).ok(),
         _ => None,
     };
     let order = OrderSource::Schedule { schedule, options: options? };
