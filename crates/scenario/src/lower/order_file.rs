@@ -48,6 +48,20 @@ pub(super) fn shape_of(name: &str, files: &mut Files<'_>) -> Option<Shape> {
     csv::read(&opened.text, &Expected::default()).ok().map(|read| read.shape)
 }
 
+/// The shape of a file that is not followed but says how large the step is.
+pub(super) fn needed_shape(
+    pipeline: &Pipeline,
+    (name, span): (&str, Span),
+    files: &mut Files<'_>,
+    problems: &mut Problems,
+) -> Result<Shape, Broken> {
+    let opened = files.open(name, "pipeline.schedule_file", span, problems).ok_or(Broken)?;
+    csv::read(&opened.text, &Expected::default()).map(|read| read.shape).map_err(|error| {
+        problems.push(refused(&error, &opened, pipeline, (name, span)));
+        Broken
+    })
+}
+
 /// Options are those of schedules.
 fn refuse_options(pipeline: &Pipeline, file_at: Span, problems: &mut Problems) -> Result<(), Broken> {
     let mut result = Ok(());

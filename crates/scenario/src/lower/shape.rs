@@ -105,7 +105,15 @@ fn by_schedule(
     let options = lower_options(pipeline, schedule, fitting, problems);
     let chunks = lower_chunks(pipeline, schedule, fitting.fit.is_some(), problems);
     // A schedule that stands in for a file, in a comparison, has the file's shape where none is written.
-    let of_file = fitting.fit.and_then(|_| order_file::shape_of(pipeline.schedule_file.get()?, files));
+    let file = fitting.fit.and(pipeline.schedule_file.get().zip(pipeline.schedule_file.span()));
+    let is_needed = pipeline.ranks.is_absent() || matches!(micro_batches, Ok(None));
+    let of_file = match file {
+        Some((name, span)) if is_needed => {
+            Some(order_file::needed_shape(pipeline, (name, span), files, problems)?)
+        }
+        Some((name, _)) => order_file::shape_of(name, files),
+        None => None,
+    };
     let mut needed = |found: Option<u64>, of_file: Option<usize>, name, example| {
         found.or(of_file.map(|count| count as u64)).ok_or_else(|| {
             problems.push(needs(whole, name, example));
