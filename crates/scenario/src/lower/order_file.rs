@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use pipestep_schedule::Shape;
-use pipestep_schedule::csv::{self, CsvError, Expected};
+use pipestep_schedule::csv::{self, CsvError, CsvFile, Expected};
 
 use super::Broken;
 use super::shape::Planned;
@@ -22,6 +21,19 @@ pub(super) fn lower(
     problems: &mut Problems,
 ) -> Result<Planned, Broken> {
     refuse_options(pipeline, span, problems)?;
+    let read = read(pipeline, micro_batches, (name, span), files, problems)?;
+    let order = OrderSource::File { name: name.to_owned(), orders: read.orders, comms: read.comms };
+    Ok(Planned { shape: read.shape, order, order_span: span, written_shape: None })
+}
+
+/// Reads the file.
+pub(super) fn read(
+    pipeline: &Pipeline,
+    micro_batches: Option<u64>,
+    (name, span): (&str, Span),
+    files: &mut Files<'_>,
+    problems: &mut Problems,
+) -> Result<CsvFile, Broken> {
     if pipeline.ranks.is_broken() || pipeline.chunks.is_broken() {
         return Err(Broken);
     }
@@ -34,29 +46,7 @@ pub(super) fn lower(
         stages: stages.map(count),
         micro_batches: micro_batches.map(count),
     };
-    let read = csv::read(&opened.text, &expected).map_err(|error| {
-        problems.push(refused(&error, &opened, pipeline, (name, span)));
-        Broken
-    })?;
-    let order = OrderSource::File { name: name.to_owned(), orders: read.orders, comms: read.comms };
-    Ok(Planned { shape: read.shape, order, order_span: span, written_shape: None })
-}
-
-/// The shape of a file that is not followed; what is wrong with it does not matter then.
-pub(super) fn shape_of(name: &str, files: &mut Files<'_>) -> Option<Shape> {
-    let opened = files.open(name, "pipeline.schedule_file", Span::FILE, &mut Problems::new())?;
-    csv::read(&opened.text, &Expected::default()).ok().map(|read| read.shape)
-}
-
-/// The shape of a file that is not followed but says how large the step is.
-pub(super) fn needed_shape(
-    pipeline: &Pipeline,
-    (name, span): (&str, Span),
-    files: &mut Files<'_>,
-    problems: &mut Problems,
-) -> Result<Shape, Broken> {
-    let opened = files.open(name, "pipeline.schedule_file", span, problems).ok_or(Broken)?;
-    csv::read(&opened.text, &Expected::default()).map(|read| read.shape).map_err(|error| {
+    csv::read(&opened.text, &expected).map_err(|error| {
         problems.push(refused(&error, &opened, pipeline, (name, span)));
         Broken
     })

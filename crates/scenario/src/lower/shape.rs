@@ -104,14 +104,12 @@ fn by_schedule(
 ) -> Result<Planned, Broken> {
     let options = lower_options(pipeline, schedule, fitting, problems);
     let chunks = lower_chunks(pipeline, schedule, fitting.fit.is_some(), problems);
-    // A schedule that stands in for a file, in a comparison, has the file's shape where none is written.
-    let file = fitting.fit.and(pipeline.schedule_file.get().zip(pipeline.schedule_file.span()));
-    let is_needed = pipeline.ranks.is_absent() || matches!(micro_batches, Ok(None));
-    let of_file = match file {
-        Some((name, span)) if is_needed => {
-            Some(order_file::needed_shape(pipeline, (name, span), files, problems)?)
+    // A schedule that is compared with a file has the file's shape where none is written.
+    let of_file = match fitting.fit.and(pipeline.schedule_file.get().zip(pipeline.schedule_file.span())) {
+        Some((name, span)) => {
+            let read = order_file::read(pipeline, micro_batches?, (name, span), files, problems)?;
+            Some(read.shape)
         }
-        Some((name, _)) => order_file::shape_of(name, files),
         None => None,
     };
     let mut needed = |found: Option<u64>, of_file: Option<usize>, name, example| {

@@ -89,13 +89,16 @@ fn what_is_set_from_outside_orders_the_step() {
 #[test]
 fn a_schedule_in_a_comparison_has_the_shape_of_the_file() {
     let (_, time) = MINIMAL.split_once("\n\n").expect("two tables");
-    let compared = |file: &str| {
-        let text = format!("[pipeline]\nschedule_file = \"{file}\"\n{time}");
+    let compared = |file: &str, more: &str| {
+        let text = format!("[pipeline]\nschedule_file = \"{file}\"\n{more}{time}");
         parse(&text, "test.toml", &[pipestep_scenario::Override::schedule("1f1b")])
     };
-    let shape = compared("1f1b_p2_m4_v1.csv").expect("legal").step.expect("a step").inputs.shape().clone();
+    let shape =
+        compared("1f1b_p2_m4_v1.csv", "").expect("legal").step.expect("a step").inputs.shape().clone();
     assert_eq!((shape.ranks(), shape.micro_batches()), (2, 4));
-    let refusal = compared("nothing.csv").expect_err("no such file").to_string();
+    let other = compared("1f1b_p2_m4_v1.csv", "ranks = 4\nmicro_batches = 4\n");
+    assert!(other.is_err(), "the file has two ranks");
+    let refusal = compared("nothing.csv", "").expect_err("no such file").to_string();
     assert!(refusal.contains("nothing.csv") && !refusal.contains("needs `ranks`"), "{refusal}");
 }
 
