@@ -13,53 +13,58 @@ mod case;
 #[path = "case/scatter.rs"]
 mod scatter;
 
+use std::cell::RefCell;
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput};
 use pipestep::engine::{NoCurve, NoRecord, Recorder, Timeline, Totals, Tracks};
 use pipestep::schedule::{Kind, Orders};
 use pipestep::step::{
-    Dataflow, Drawn, Engine, FifoStep, Inputs, Jitter, Levels, MessageMode, MessageSink, Replicas,
-    SideBySide, run_orders,
+    Dataflow, Engine, FifoStep, Inputs, Jitter, Levels, MessageMode, MessageSink, Replicas, SideBySide,
+    run_orders,
 };
 use rustix::time::{ClockId, clock_gettime};
 
 use self::case::Size;
-use self::scatter::{LANES, jitter};
+use self::scatter::jitter;
 
 /// The sizes of `docs/performance.md`: ranks, micro-batches, chunks.
 const SIZES: [Size; 4] = [(8, 64, 1), (16, 1024, 1), (16, 256, 4), (64, 4096, 1)];
 
 /// One step with jittered costs, so that few events tie.
-struct Case {
+struct Case<'a> {
     name: String,
-    inputs: Inputs,
+    inputs: &'a Inputs,
     orders: Orders,
     events: u64,
     floor: Floor,
     makespan: u64,
-    jitter: Jitter,
-    drawn: Drawn<LANES>,
+    replicas: Replicas<'a>,
+    /// Eight replicas with their lengths.
+    eight: RefCell<SideBySide<'a>>,
 }
 
-impl Case {
-    fn new(size: Size) -> Self {
-        let inputs = case::inputs(size);
-        let orders = case::build_orders(&inputs);
+impl<'a> Case<'a> {
+    fn new(size: Size, inputs: &'a Inputs, jitter: &'a Jitter) -> Self {
+        let orders = case::build_orders(inputs);
         let events = orders.all().len() as u64 + 2 * inputs.shape().messages();
-        let floor = Floor::new(&inputs, &orders);
+        let floor = Floor::new(inputs, &orders);
         let makespan = floor.run(&mut FloorMemory::default());
-        let jitter = jitter(inputs.shape().ranks());
-        let drawn =
-            Drawn::new(Replicas::new(&inputs, &jitter).expect("the lists fit"), 0).expect("small lengths");
-        let (ranks, micro_batches, chunks) = size;
-        let name = format!("p{ranks} m{micro_batches} v{chunks}");
-        Self { name, inputs, orders, events, floor, makespan, jitter, drawn }
+        let replicas = Replicas::new(inputs, jitter).expect("the lists fit");
+        let mut eight = side_by_side(replicas, &orders);
+        eight.draw(0);
+        let name = name(size);
+        Self { name, inputs, orders, events, floor, makespan, replicas, eight: RefCell::new(eight) }
     }
+}
 
-    fn replicas(&self) -> Replicas<'_> {
-        Replicas::new(&self.inputs, &self.jitter).expect("the lists fit")
-    }
+fn name((ranks, micro_batches, chunks): Size) -> String {
+    format!("p{ranks} m{micro_batches} v{chunks}")
+}
+
+fn side_by_side<'a>(replicas: Replicas<'a>, orders: &Orders) -> SideBySide<'a> {
+    let eight = SideBySide::new(replicas, orders).expect("the orders run");
+    eight.expect("directional links, first come first served, no pairs")
 }
 
 /// The floor: a topological order of operations over flat arrays.
@@ -167,13 +172,12 @@ struct FloorMemory {
 }
 
 /// What is measured, each returning the makespan in ns.
-type Variant = (&'static str, Box<dyn FnMut(&Case) -> u64>);
+type Variant = (&'static str, Box<dyn FnMut(&Case<'_>) -> u64>);
 
 fn variants() -> Vec<Variant> {
     let mut floor = FloorMemory::default();
     let [mut known, mut built, mut skipping, mut peaks] = [(); 4].map(|()| Dataflow::new());
     let [mut plain, mut recorded, mut whole] = [(); 3].map(|()| Engine::new());
-    let mut eight = SideBySide::new();
     let mut highest = Levels::<NoCurve>::new();
     let (mut spans, mut spans_too, mut curves) =
         (Spans::default(), Spans::default(), Levels::<Totals>::new());
@@ -182,24 +186,26 @@ fn variants() -> Vec<Variant> {
         ("dataflow, order known", Box::new(move |case| dataflow(&mut known, case, &case.orders))),
         (
             "A: order built, times",
-            Box::new(move |case| dataflow(&mut built, case, &case::build_orders(&case.inputs))),
+            Box::new(move |case| dataflow(&mut built, case, &case::build_orders(case.inputs))),
         ),
         (
             "A: periods skipped, times",
             Box::new(move |case| {
-                let times = skipping.times(fifo(case), &case::build_orders(&case.inputs));
+                let times = skipping.times(fifo(case), &case::build_orders(case.inputs));
                 times.expect("the orders run").makespan.as_nanos()
             }),
         ),
         (
             "A: order built, exact peaks",
             Box::new(move |case| {
-                let (orders, nothing) = (case::build_orders(&case.inputs), (&mut NoRecord, &mut NoRecord));
+                let (orders, nothing) = (case::build_orders(case.inputs), (&mut NoRecord, &mut NoRecord));
                 let times = peaks.run_with_levels(fifo(case), &orders, nothing, &mut highest);
                 times.expect("the orders run").makespan.as_nanos()
             }),
         ),
-        ("C: 8 jittered replicas, each", Box::new(move |case| lanes(&mut eight, case))),
+        ("C: 8 jittered replicas, each", Box::new(run_eight)),
+        ("lengths for C, each", Box::new(draw_eight)),
+        ("orders read for C, once", Box::new(prepare_eight)),
         (
             "events, times",
             Box::new(move |case| events(&mut plain, case, MessageMode::Folded, &mut NoRecord, &mut NoRecord)),
@@ -216,7 +222,7 @@ fn variants() -> Vec<Variant> {
             Box::new(move |case| {
                 let Spans { ops, messages } = spans_too.of(case);
                 let (how, spans) = (MessageMode::Folded, (ops, messages));
-                let times = whole.run_with_levels(&case.inputs, &case.orders, how, spans, &mut curves);
+                let times = whole.run_with_levels(case.inputs, &case.orders, how, spans, &mut curves);
                 times.expect("the orders run").makespan.as_nanos()
             }),
         ),
@@ -230,30 +236,40 @@ fn variants() -> Vec<Variant> {
     ]
 }
 
-/// Eight runs with lengths of their own go through the pass side by side; the draws are made before.
-fn lanes(pass: &mut SideBySide<LANES>, case: &Case) -> u64 {
-    let makespans = pass.run(case.replicas(), &case.drawn, &case.orders).expect("the orders run");
-    black_box(makespans.expect("every length is above zero"));
+/// Eight runs with lengths of their own go through the pass side by side. Not in it: the draws, made for every eight
+/// runs, and what is found out from the orders alone, once for all runs; the next two are those.
+fn run_eight(case: &Case<'_>) -> u64 {
+    black_box(case.eight.borrow().run().expect("every length is above zero"));
     case.makespan
 }
 
-fn fifo(case: &Case) -> FifoStep<'_> {
-    FifoStep::new(&case.inputs).expect("directional links, first come first served")
+fn draw_eight(case: &Case<'_>) -> u64 {
+    case.eight.borrow_mut().draw(black_box(0));
+    case.makespan
 }
 
-fn dataflow(pass: &mut Dataflow, case: &Case, orders: &Orders) -> u64 {
+fn prepare_eight(case: &Case<'_>) -> u64 {
+    black_box(side_by_side(case.replicas, &case.orders));
+    case.makespan
+}
+
+fn fifo<'a>(case: &Case<'a>) -> FifoStep<'a> {
+    FifoStep::new(case.inputs).expect("directional links, first come first served")
+}
+
+fn dataflow(pass: &mut Dataflow, case: &Case<'_>, orders: &Orders) -> u64 {
     let times = pass.run(fifo(case), orders, &mut NoRecord, &mut NoRecord);
     times.expect("the orders run").makespan.as_nanos()
 }
 
 fn events<R: Recorder, M: MessageSink>(
     engine: &mut Engine,
-    case: &Case,
+    case: &Case<'_>,
     how: MessageMode,
     ops: &mut R,
     messages: &mut M,
 ) -> u64 {
-    let times = engine.run(&case.inputs, &case.orders, how, ops, messages);
+    let times = engine.run(case.inputs, &case.orders, how, ops, messages);
     times.expect("the orders run").makespan.as_nanos()
 }
 
@@ -265,7 +281,7 @@ struct Spans {
 }
 
 impl Spans {
-    fn of(&mut self, case: &Case) -> &mut Self {
+    fn of(&mut self, case: &Case<'_>) -> &mut Self {
         self.ops.reuse(case.orders.all().len());
         self.messages.reuse(case.orders.all().len());
         self
@@ -282,7 +298,8 @@ fn cpu_nanos() -> u64 {
 fn print_ratios() {
     let mut variants = variants();
     for size in SIZES {
-        let case = Case::new(size);
+        let (inputs, jitter) = (case::inputs(size), jitter(size.0 as usize));
+        let case = Case::new(size, &inputs, &jitter);
         let repeat = (400_000 / case.events).clamp(1, 200) as usize;
         let expected = variants[0].1(&case);
         let mut best = vec![Vec::new(); variants.len()];
@@ -294,7 +311,7 @@ fn print_ratios() {
                     for _ in 0..repeat {
                         assert_eq!(black_box(run(&case)), expected, "{name}");
                     }
-                    let replicas = if name.starts_with('C') { LANES as u64 } else { 1 };
+                    let replicas = if name.ends_with("each") { SideBySide::LANES as u64 } else { 1 };
                     let events = repeat as u64 * case.events * replicas;
                     let nanos = (cpu_nanos() - begin) as f64 / events as f64;
                     round[index] = round[index].min(nanos);
@@ -320,8 +337,8 @@ fn print_ratios() {
 /// times alone, the best of many.
 fn print_equal_stages() {
     let size = SIZES[3];
-    let jittered = Case::new(size);
-    let (shape, mut costs) = (jittered.inputs.shape().clone(), jittered.inputs.costs().clone());
+    let jittered = case::inputs(size);
+    let (shape, mut costs) = (jittered.shape().clone(), jittered.costs().clone());
     let first = costs.stages[0];
     costs.stages.fill(first);
     let inputs = Inputs::new(shape, costs).expect("small costs");
@@ -336,12 +353,13 @@ fn print_equal_stages() {
         best = best.min(cpu_nanos() - begin);
         assert_eq!(times, whole, "what is skipped changes nothing");
     }
-    println!("{}, equal stages: {} us", jittered.name, best / 1_000);
+    println!("{}, equal stages: {} us", name(size), best / 1_000);
 }
 
 fn criterion_benches(criterion: &mut Criterion) {
     for size in SIZES {
-        let case = Case::new(size);
+        let (inputs, jitter) = (case::inputs(size), jitter(size.0 as usize));
+        let case = Case::new(size, &inputs, &jitter);
         let mut group = criterion.benchmark_group(&case.name);
         group.throughput(Throughput::Elements(case.events)).sample_size(10);
         for (name, mut run) in variants() {

@@ -14,10 +14,10 @@ use std::hint::black_box;
 use gungraun::{Callgrind, EventKind, prelude::*};
 use pipestep::engine::{NoCurve, NoRecord, Time, Totals, Tracks};
 use pipestep::schedule::Orders;
-use pipestep::step::{Dataflow, Engine, FifoStep, Inputs, Levels, MessageMode, Replicas};
+use pipestep::step::{Dataflow, Engine, FifoStep, Inputs, Levels, MessageMode, Replicas, SideBySide};
 
 use self::case::Size;
-use self::scatter::{LANES, jitter};
+use self::scatter::jitter;
 
 /// 1,920 events.
 const ONE_F_ONE_B: Size = (8, 64, 1);
@@ -115,7 +115,7 @@ impl Way for EightReplicas {
     fn run(&mut self, inputs: &Inputs, orders: &Orders) -> Time {
         let jitter = jitter(inputs.shape().ranks());
         let replicas = Replicas::new(inputs, &jitter).expect("lists of the right length");
-        replicas.of_orders(orders, 0..LANES as u64).expect("the orders run")[0]
+        replicas.of_orders(orders, 0..SideBySide::LANES as u64).expect("the orders run")[0]
     }
 }
 

@@ -1,9 +1,6 @@
 //! How the lengths of the benches' replicas scatter.
 
-use pipestep::step::{Jitter, LinkScatter, Scatter};
-
-/// Replicas that go through one pass side by side.
-pub(crate) const LANES: usize = 8;
+use pipestep::step::{Jitter, LinkScatter, Scatter, SideBySide};
 
 /// Every operation and message is 5 % longer or shorter (one standard deviation).
 pub(crate) fn jitter(ranks: usize) -> Jitter {
@@ -18,7 +15,7 @@ pub(crate) fn jitter(ranks: usize) -> Jitter {
         update: by_rank,
         activation: link.clone(),
         gradient: link,
-        runs: LANES as u32,
+        runs: SideBySide::LANES as u32,
         seed: 1,
     }
 }

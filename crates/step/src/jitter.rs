@@ -4,11 +4,14 @@
 //! that depends on the shape alone. So a run is the same whatever other runs there are and on however many threads,
 //! and two schedules of one shape meet the same luck, which makes their difference surer than either.
 //!
-//! Where messages can be timed as they are made, several runs go through the clock-free pass side by side; each
-//! other run takes the event engine. Deliberately absent: means and percentiles, which are the report's.
+//! Where messages can be timed as they are made, eight runs go through the clock-free pass side by side, or one run
+//! alone; each other run takes the event engine. Deliberately absent: means and percentiles, which are the report's.
 
+mod course;
 mod draw;
+mod lanes;
 mod outcome;
+mod side_by_side;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,15 +22,14 @@ use rand::{Rng, RngExt};
 use rand_distr::{Distribution, Exp1, StandardNormal, StandardUniform};
 
 use self::draw::Draw;
+use self::lanes::LANES;
+pub use self::side_by_side::SideBySide;
 use crate::dataflow::wave::{Run, Wave};
 use crate::observe::EndsOnly;
 use crate::online::{count_orders, count_policy};
 use crate::rows::Rows;
 use crate::times::Tally;
-use crate::{FifoStep, InputError, Inputs, StepError, UpdateAfter};
-
-/// Runs that go through the clock-free pass side by side.
-const LANES: usize = 8;
+use crate::{InputError, Inputs, StepError, UpdateAfter};
 
 /// What each operation and message of a step is multiplied with, drawn anew for each.
 ///
@@ -176,25 +178,26 @@ impl<'a> Replicas<'a> {
     /// lengths of a run add up to more than 2^63 ns.
     pub fn of_orders(self, orders: &Orders, runs: Range<u64>) -> Result<Vec<Time>, StepError> {
         orders.validate(self.inputs.shape())?;
-        let (mut wide, mut narrow) = (SideBySide::<LANES>::new(), SideBySide::<1>::new());
-        let mut makespans = Vec::with_capacity((runs.end.saturating_sub(runs.start)) as usize);
+        let (count, mut alone) = (runs.end.saturating_sub(runs.start), Alone::default());
+        let mut wide = if count < LANES as u64 { None } else { SideBySide::new(self, orders)? };
+        let mut makespans = Vec::with_capacity(count as usize);
         let mut next = runs.start;
         while next < runs.end {
-            let end = runs.end.min(next + LANES as u64);
-            if end - next == LANES as u64
-                && FifoStep::new(self.inputs).is_some()
-                && let Some(all) = wide.run(self, &Drawn::new(self, next)?, orders)?
-            {
-                makespans.extend(all);
-                next = end;
+            let end = runs.end.min(next.saturating_add(LANES as u64));
+            if let Some(wide) = wide.as_mut().filter(|_| end - next == LANES as u64) {
+                wide.draw(next);
+                if let Some(all) = wide.run() {
+                    makespans.extend(all);
+                    next = end;
+                }
             }
             for run in next..end {
-                let drawn = Drawn::new(self, run)?;
-                makespans.push(if let Some([one]) = narrow.run(self, &drawn, orders)? {
+                let drawn = Draw::new(self, run)?;
+                makespans.push(if let Some(one) = alone.run(self, &drawn, orders)? {
                     one
                 } else {
-                    let tallies = count_orders(self.inputs, &drawn.0, orders)?;
-                    self.makespan(tallies.into_iter(), &drawn, 0)
+                    let tallies = count_orders(self.inputs, &drawn, orders)?;
+                    self.makespan(tallies.into_iter(), &drawn)
                 });
             }
             next = end;
@@ -207,9 +210,9 @@ impl<'a> Replicas<'a> {
     /// # Errors
     /// [`StepError`] if the policy stops early, or as for [`Replicas::of_orders`].
     pub fn of_policy(self, policy: Box<dyn Policy + '_>, run: u64) -> Result<Time, StepError> {
-        let drawn = Drawn::new(self, run)?;
-        let tallies = count_policy(self.inputs, &drawn.0, policy)?;
-        Ok(self.makespan(tallies.into_iter(), &drawn, 0))
+        let drawn = Draw::new(self, run)?;
+        let tallies = count_policy(self.inputs, &drawn, policy)?;
+        Ok(self.makespan(tallies.into_iter(), &drawn))
     }
 
     fn kinds(self) -> [(Kind, &'static str, &'a [Scatter]); 4] {
@@ -231,19 +234,13 @@ impl<'a> Replicas<'a> {
     }
 
     /// Rule 3 with the drawn updates.
-    fn makespan<const N: usize>(
-        self,
-        tallies: impl Iterator<Item = Tally>,
-        drawn: &Drawn<N>,
-        lane: usize,
-    ) -> Time {
+    fn makespan(self, tallies: impl Iterator<Item = Tally>, drawn: &Draw) -> Time {
         let ends: Vec<u64> = tallies.map(Tally::last_end).collect();
         let gradient = ends.iter().copied().max().unwrap_or(0);
-        let updates =
-            ends.iter().zip(&drawn.0.updates).map(|(&end, update)| match self.inputs.update_after {
-                UpdateAfter::All => gradient + update[lane],
-                UpdateAfter::Own => end + update[lane],
-            });
+        let updates = ends.iter().zip(&drawn.updates).map(|(&end, update)| match self.inputs.update_after {
+            UpdateAfter::All => gradient + update,
+            UpdateAfter::Own => end + update,
+        });
         Time::from_nanos(updates.max().unwrap_or(gradient).max(gradient))
     }
 }
@@ -255,51 +252,27 @@ impl LinkScatter {
     }
 }
 
-/// The lengths of `N` runs, one after the other by number. Schedules of one shape can meet the same ones.
-#[derive(Clone, Debug)]
-pub struct Drawn<const N: usize>(Draw<N>);
-
-impl<const N: usize> Drawn<N> {
-    /// Draws the lengths of `N` runs, from run number `first` on.
-    ///
-    /// # Errors
-    /// [`StepError::Overflow`] if the lengths of a run add up to more than 2^63 ns.
-    pub fn new(replicas: Replicas<'_>, first: u64) -> Result<Self, StepError> {
-        Draw::new(replicas, first).map(Self)
-    }
-}
-
-/// Runs of fixed orders side by side in one pass, with its memory kept from one call to the next.
+/// The clock-free pass for one run, with its memory kept from one call to the next.
 #[derive(Clone, Debug, Default)]
-pub struct SideBySide<const N: usize> {
+struct Alone {
     rows: Rows,
-    wave: Wave<N>,
+    wave: Wave<1>,
 }
 
-impl<const N: usize> SideBySide<N> {
-    /// No memory yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// The makespan of each run, or `None` if some of them need a clock; [`Replicas::of_orders`] has one.
-    ///
-    /// # Errors
-    /// [`StepError::Order`] if the orders are not right for the step or deadlock.
-    pub fn run(
+impl Alone {
+    /// The makespan of a run, or `None` if it needs a clock.
+    fn run(
         &mut self,
         replicas: Replicas<'_>,
-        drawn: &Drawn<N>,
+        lengths: &Draw,
         orders: &Orders,
-    ) -> Result<Option<[Time; N]>, StepError> {
-        if !drawn.0.is_exact_without_clock {
+    ) -> Result<Option<Time>, StepError> {
+        if !lengths.is_exact_without_clock {
             return Ok(None);
         }
-        let Self { rows, wave } = self;
-        rows.compile(replicas.inputs);
-        let (inputs, rows, lengths) = (replicas.inputs, &*rows, &drawn.0);
+        let (Self { rows, wave }, inputs) = (self, replicas.inputs);
+        rows.compile(inputs);
         wave.run(&mut Run { inputs, rows, orders, lengths, observer: EndsOnly }, &mut ())?;
-        let makespan = |lane| replicas.makespan(wave.tallies(lane), drawn, lane);
-        Ok(Some(std::array::from_fn(makespan)))
+        Ok(Some(replicas.makespan(wave.tallies(0), lengths)))
     }
 }

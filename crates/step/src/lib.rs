@@ -54,7 +54,7 @@ pub use error::StepError;
 pub use events::{Engine, Messages as MessageMode, run_orders};
 pub use idle::{CAUSES, Cause, Chosen, Delay, IdleInterval, IdlePart, idle_by_cause, idle_intervals};
 pub use inputs::{Arbitration, InputError, Inputs, Links, UpdateAfter};
-pub use jitter::{Drawn, Jitter, LinkScatter, Replicas, Scatter, SideBySide};
+pub use jitter::{Jitter, LinkScatter, Replicas, Scatter, SideBySide};
 pub use levels::Levels;
 pub use log::{MessageLog, MessageSink, Sent};
 pub use memory::memory;

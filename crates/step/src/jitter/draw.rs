@@ -1,89 +1,106 @@
-//! The lengths of runs, drawn and kept lane by lane.
+//! The lengths of runs: drawn, and those of one run kept.
 
 use pipestep_engine::{Duration, Overflow, Streams};
 use pipestep_schedule::{Kind, MicroBatch, Op, Rank, Shape, Stage};
+use rand::Rng;
 
 use super::{Replicas, Scatter};
 use crate::lengths::Lengths;
 use crate::{Inputs, Links, StepError};
 
-/// All lengths of `N` runs, by (stage, micro-batch): those of one operation lie side by side, as a pass with `N`
-/// lanes reads them.
+/// Is told what is drawn for `N` runs, one after the other by number.
+pub(super) trait Draws<const N: usize> {
+    /// The factors and the lengths of an operation.
+    fn op(&mut self, op: Op, factors: [f64; N], lengths: [u64; N]);
+
+    /// The length of the message of a forward or backward, or of the same backward cut in two. Its operation was told
+    /// before.
+    fn message(&mut self, op: Op, lengths: [u64; N]);
+
+    /// The length of a rank's update.
+    fn update(&mut self, rank: Rank, lengths: [u64; N]);
+}
+
+/// Draws `N` runs, from run number `first` on.
+pub(super) fn draw<const N: usize>(replicas: Replicas<'_>, first: u64, draws: &mut impl Draws<N>) {
+    let (shape, costs) = (replicas.inputs.shape(), replicas.inputs.costs());
+    let streams = Streams::new(replicas.jitter.seed);
+    let of_runs = |purpose: &str, rank: Rank| {
+        let of_run = |lane| streams.stream(purpose, ((first + lane as u64) << 16) | u64::from(rank.0));
+        std::array::from_fn(of_run)
+    };
+    for rank in (0..shape.ranks() as u16).map(Rank) {
+        for (kind, purpose, scatter) in replicas.kinds() {
+            let (scatter, mut rngs) = (&scatter[rank.index()], of_runs(purpose, rank));
+            for op in ops(shape, rank, kind) {
+                let factors = scatter.draw_each(&mut rngs);
+                draws.op(op, factors, stretched(costs.duration(op), factors));
+            }
+        }
+        for (kind, purpose, links) in replicas.links() {
+            let mut rngs = of_runs(purpose, rank);
+            for op in ops(shape, rank, kind) {
+                if let Some((to, message)) = costs.message(shape, op) {
+                    let factors = links.between(rank, shape.rank_of(to)).draw_each(&mut rngs);
+                    draws.message(op, stretched(message.time, factors));
+                }
+            }
+        }
+        let factors = replicas.jitter.update[rank.index()].draw_each(&mut of_runs("step.update", rank));
+        draws.update(rank, stretched(costs.ranks[rank.index()].update, factors));
+    }
+}
+
+impl Scatter {
+    /// One factor from each of some streams.
+    #[inline]
+    fn draw_each<const N: usize>(&self, rngs: &mut [impl Rng; N]) -> [f64; N] {
+        rngs.each_mut().map(|rng| self.draw(rng))
+    }
+}
+
+/// All lengths of one run, by (stage, micro-batch).
 #[derive(Clone, Debug)]
-pub(super) struct Draw<const N: usize> {
+pub(super) struct Draw {
     /// From one stage to the next: odd, so that stages do not begin in the same few sets of the cache.
     stride: usize,
     /// Of `F`, `B`, `I`, `W`; empty where no rank has a time for pairs.
-    factors: [Vec<[f64; N]>; 4],
+    factors: [Vec<f64>; 4],
     /// Of the same: the operation's own length and that of its message.
-    lengths: [Vec<[[u64; N]; 2]>; 4],
+    lengths: [Vec<[u64; 2]>; 4],
     /// By rank.
-    pub(super) updates: Vec<[u64; N]>,
+    pub(super) updates: Vec<u64>,
     /// Whether messages can be timed as they are made; see [`crate::FifoStep::new`].
     pub(super) is_exact_without_clock: bool,
 }
 
-impl<const N: usize> Draw<N> {
-    /// Draws `N` runs, from run number `first` on.
-    pub(super) fn new(replicas: Replicas<'_>, first: u64) -> Result<Self, StepError> {
+impl Draw {
+    /// Draws one run.
+    ///
+    /// # Errors
+    /// [`StepError::Overflow`] if its lengths add up to more than 2^63 ns.
+    pub(super) fn new(replicas: Replicas<'_>, run: u64) -> Result<Self, StepError> {
         let (shape, costs) = (replicas.inputs.shape(), replicas.inputs.costs());
         let stride = shape.micro_batches() | 1;
         let places = shape.stages() * stride;
         let has_pairs = costs.ranks.iter().any(|rank| rank.overlapped_pair.is_some());
-        let mut draw = Self {
+        let mut one = Self {
             stride,
-            factors: [(); 4].map(|()| vec![[1.0; N]; if has_pairs { places } else { 0 }]),
-            lengths: [(); 4].map(|()| vec![[[0; N]; 2]; places]),
-            updates: vec![[0; N]; shape.ranks()],
+            factors: [(); 4].map(|()| vec![1.0; if has_pairs { places } else { 0 }]),
+            lengths: [(); 4].map(|()| vec![[0; 2]; places]),
+            updates: vec![0; shape.ranks()],
             is_exact_without_clock: false,
         };
-        for lane in 0..N {
-            draw.draw_lane(replicas, first + lane as u64, lane);
-            draw.check_sum(replicas.inputs, lane)?;
-        }
-        draw.is_exact_without_clock = draw.is_exact_without_clock(replicas.inputs, has_pairs);
-        Ok(draw)
-    }
-
-    fn draw_lane(&mut self, replicas: Replicas<'_>, run: u64, lane: usize) {
-        let (shape, costs) = (replicas.inputs.shape(), replicas.inputs.costs());
-        let streams = Streams::new(replicas.jitter.seed);
-        let stream = |purpose: &str, rank: Rank| streams.stream(purpose, (run << 16) | u64::from(rank.0));
-        for rank in (0..shape.ranks() as u16).map(Rank) {
-            for (kind, purpose, scatter) in replicas.kinds() {
-                let (scatter, mut rng) = (&scatter[rank.index()], stream(purpose, rank));
-                for op in ops(shape, rank, kind) {
-                    let (place, factor) = (self.place(op), scatter.draw(&mut rng));
-                    if let Some(kept) = self.factors[number(kind)].get_mut(place) {
-                        kept[lane] = factor;
-                    }
-                    let usual = costs.duration(op).as_nanos();
-                    self.lengths[number(kind)][place][0][lane] = stretched(usual, factor);
-                }
-            }
-            for (kind, purpose, links) in replicas.links() {
-                let mut rng = stream(purpose, rank);
-                for op in ops(shape, rank, kind) {
-                    let place = self.place(op);
-                    if let Some((to, message)) = costs.message(shape, op) {
-                        let factor = links.between(rank, shape.rank_of(to)).draw(&mut rng);
-                        let length = stretched(message.time.as_nanos(), factor);
-                        for maker in makers(kind) {
-                            self.lengths[number(*maker)][place][1][lane] = length;
-                        }
-                    }
-                }
-            }
-            let factor = replicas.jitter.update[rank.index()].draw(&mut stream("step.update", rank));
-            let usual = costs.ranks[rank.index()].update.as_nanos();
-            self.updates[rank.index()][lane] = stretched(usual, factor);
-        }
+        draw(replicas, run, &mut one);
+        one.check_sum(replicas.inputs)?;
+        one.is_exact_without_clock = one.is_exact_without_clock(replicas.inputs, has_pairs);
+        Ok(one)
     }
 
     /// Refuses sums that the loops could not add up.
-    fn check_sum(&self, inputs: &Inputs, lane: usize) -> Result<(), Overflow> {
+    fn check_sum(&self, inputs: &Inputs) -> Result<(), Overflow> {
         let lengths = self.lengths.iter().flatten().flatten().chain(&self.updates);
-        let mut lengths = lengths.map(|lanes| Duration::from_nanos(lanes[lane]));
+        let mut lengths = lengths.map(|&length| Duration::from_nanos(length));
         let sum = lengths.try_fold(inputs.costs().setup, Duration::plus)?;
         // The loops count from a base of their own.
         sum.plus(Duration::from_nanos(i64::MAX as u64 + 1))?;
@@ -94,8 +111,7 @@ impl<const N: usize> Draw<N> {
     fn is_exact_without_clock(&self, inputs: &Inputs, has_pairs: bool) -> bool {
         let (shape, costs) = (inputs.shape(), inputs.costs());
         let takes_time = |op: Op| {
-            let lengths = || self.lengths[number(op.kind)][self.place(op)][0];
-            costs.message(shape, op).is_none() || lengths().iter().all(|&length| length > 0)
+            costs.message(shape, op).is_none() || self.lengths[op.kind as usize][self.place(op)][0] > 0
         };
         let senders = [Kind::Forward, Kind::Backward, Kind::InputGradient];
         let mut ranks = (0..shape.ranks() as u16).map(Rank);
@@ -111,30 +127,52 @@ impl<const N: usize> Draw<N> {
     }
 }
 
-impl<const N: usize> Lengths<N> for &Draw<N> {
-    #[inline]
-    fn op(&self, op: Op, _usual: u64) -> [u64; N] {
-        self.lengths[number(op.kind)][self.place(op)][0]
+impl Draws<1> for Draw {
+    fn op(&mut self, op: Op, [factor]: [f64; 1], [length]: [u64; 1]) {
+        let place = self.place(op);
+        if let Some(kept) = self.factors[op.kind as usize].get_mut(place) {
+            *kept = factor;
+        }
+        self.lengths[op.kind as usize][place][0] = length;
     }
 
-    #[inline]
-    fn message(&self, op: Op, _usual: u64) -> [u64; N] {
-        self.lengths[number(op.kind)][self.place(op)][1]
+    fn message(&mut self, op: Op, [length]: [u64; 1]) {
+        let place = self.place(op);
+        for &maker in makers(op.kind) {
+            self.lengths[maker as usize][place][1] = length;
+        }
     }
 
-    /// A pair takes its usual length times the mean of its halves' factors.
-    fn pair(&self, first: Op, second: Op, usual: u64) -> [u64; N] {
-        let factors = [first, second].map(|op| self.factors[number(op.kind)][self.place(op)]);
-        std::array::from_fn(|lane| stretched(usual, f64::midpoint(factors[0][lane], factors[1][lane])))
+    fn update(&mut self, rank: Rank, [length]: [u64; 1]) {
+        self.updates[rank.index()] = length;
     }
 }
 
-/// A length times a factor, to the nearest nanosecond. What does not fit is refused by [`Draw::check_sum`].
-fn stretched(length: u64, factor: f64) -> u64 {
-    if Scatter::Fixed(factor) == Scatter::NONE {
-        return length;
+impl Lengths<1> for &Draw {
+    #[inline]
+    fn op(&self, op: Op, _usual: u64) -> [u64; 1] {
+        [self.lengths[op.kind as usize][self.place(op)][0]]
     }
-    (length as f64 * factor).round() as u64
+
+    #[inline]
+    fn message(&self, op: Op, _usual: u64) -> [u64; 1] {
+        [self.lengths[op.kind as usize][self.place(op)][1]]
+    }
+
+    /// A pair takes its usual length times the mean of its halves' factors.
+    fn pair(&self, first: Op, second: Op, usual: u64) -> [u64; 1] {
+        let [first, second] = [first, second].map(|op| self.factors[op.kind as usize][self.place(op)]);
+        stretched(Duration::from_nanos(usual), [f64::midpoint(first, second)])
+    }
+}
+
+/// A length times factors, in ns, to the nearest. What does not fit stays at the largest length, and is refused as part
+/// of a sum.
+fn stretched<const N: usize>(length: Duration, factors: [f64; N]) -> [u64; N] {
+    let nanos = length.as_nanos();
+    factors.map(|factor| {
+        if Scatter::Fixed(factor) == Scatter::NONE { nanos } else { (nanos as f64 * factor).round() as u64 }
+    })
 }
 
 /// One kind of operation on all stages of a rank, in an order that depends on the shape alone.
@@ -144,17 +182,8 @@ fn ops(shape: &Shape, rank: Rank, kind: Kind) -> impl Iterator<Item = Op> + '_ {
     })
 }
 
-const fn number(kind: Kind) -> usize {
-    match kind {
-        Kind::Forward => 0,
-        Kind::Backward => 1,
-        Kind::InputGradient => 2,
-        Kind::WeightGradient => 3,
-    }
-}
-
 /// The kinds of operations that make the same kind of message.
-const fn makers(kind: Kind) -> &'static [Kind] {
+pub(super) const fn makers(kind: Kind) -> &'static [Kind] {
     match kind {
         Kind::Forward => &[Kind::Forward],
         _ => &[Kind::Backward, Kind::InputGradient],

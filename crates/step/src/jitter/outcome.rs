@@ -3,7 +3,8 @@
 use pipestep_engine::Duration;
 use pipestep_schedule::Plan;
 
-use super::{Drawn, Replicas};
+use super::Replicas;
+use super::draw::Draw;
 use crate::online::{record_orders, record_policy};
 use crate::simulate::finish;
 use crate::{Inputs, Links, Outcome, StepError};
@@ -15,16 +16,16 @@ impl Replicas<'_> {
     /// # Errors
     /// [`StepError`] if the plan is not right for the step, deadlocks, or its lengths add up to too much.
     pub fn outcome(self, plan: Plan, run: u64) -> Result<(Inputs, Outcome), StepError> {
-        let drawn = Drawn::<1>::new(self, run)?;
+        let drawn = Draw::new(self, run)?;
         let mut costs = self.inputs.costs().clone();
-        for (rank, &[update]) in costs.ranks.iter_mut().zip(&drawn.0.updates) {
+        for (rank, &update) in costs.ranks.iter_mut().zip(&drawn.updates) {
             rank.update = Duration::from_nanos(update);
         }
         let inputs = self.inputs.with_checked_costs(costs);
         let (times, orders, ops, messages) = match plan {
-            Plan::Online(policy) => record_policy(&inputs, &drawn.0, policy)?,
+            Plan::Online(policy) => record_policy(&inputs, &drawn, policy)?,
             Plan::Fixed(orders) => {
-                let (times, ops, messages) = record_orders(&inputs, &drawn.0, &orders)?;
+                let (times, ops, messages) = record_orders(&inputs, &drawn, &orders)?;
                 (times, orders, ops, messages)
             }
         };

@@ -4,7 +4,7 @@ use pipestep_engine::{Bytes, Duration, Time};
 use pipestep_schedule::{Options, Orders, Plan, Shape, find};
 use pipestep_step::{
     Chosen, Costs, CriticalPath, Inputs, Jitter, LinkScatter, Links, Message, Outcome, RankCost, Replicas,
-    Scatter, StageCost, StepError, UpdateAfter, idle_intervals, simulate, summary,
+    Scatter, SideBySide, StageCost, StepError, UpdateAfter, idle_intervals, simulate, summary,
 };
 use proptest::prelude::*;
 
@@ -130,6 +130,64 @@ fn lengths_without_end_are_refused() {
     assert!(Replicas::new(&inputs, &short).is_err());
 }
 
+/// Inputs whose lengths without scatter add up to `sum` ns: nearly all of it is set-up, so that every instant is late.
+fn inputs_of_sum(sum: u64) -> Inputs {
+    let inputs = inputs("1f1b", 4, 1, 8, 1_001);
+    let mut costs = inputs.costs().clone();
+    // F, B, I and W of each stage, activations and gradients of each boundary, updates.
+    let lengths = 8 * (4 * (1_001 + 2_002 + 1_001 + 1_001) + 2 * 3 * 333) + 4 * 500;
+    costs.setup = Duration::from_nanos(sum - lengths);
+    inputs.with_costs(costs).expect("it fits 63 bits")
+}
+
+#[test]
+fn lengths_go_side_by_side_up_to_the_last_whole_number() {
+    for (sum, fits) in [((1 << 53) - 1, true), (1 << 53, false)] {
+        let inputs = inputs_of_sum(sum);
+        let orders = orders("1f1b", &inputs);
+        let jitter = jitter(4, &Scatter::NONE, 0);
+        let replicas = Replicas::new(&inputs, &jitter).expect("the lists fit");
+        let mut eight = SideBySide::new(replicas, &orders).expect("it runs").expect("it needs no clock");
+        assert_eq!(eight.run(), None, "nothing is drawn yet");
+        eight.draw(0);
+        let usual = summary(&inputs, Plan::Fixed(orders.clone())).expect("it runs").makespan;
+        assert_eq!(eight.run(), fits.then_some([usual; SideBySide::LANES]));
+        assert_eq!(makespans(&inputs, &jitter, &orders, 0..9), [usual; 9]);
+    }
+}
+
+#[test]
+fn what_cannot_go_side_by_side_is_told_before_and_after_the_draw() {
+    let plain = inputs("dualpipe-v", 4, 2, 8, 1_000);
+    let (orders, none) = (orders("dualpipe-v", &plain), jitter(4, &Scatter::NONE, 0));
+    let ready = |inputs: &Inputs| {
+        let replicas = Replicas::new(inputs, &none).expect("the lists fit");
+        SideBySide::new(replicas, &orders).expect("it runs").is_some()
+    };
+    assert!(ready(&plain));
+    let mut shared = plain.clone();
+    shared.links = Links::Shared;
+    assert!(!ready(&shared), "two ranks send on one link");
+    let mut costs = plain.costs().clone();
+    costs.ranks[2].overlapped_pair = Some(Duration::from_nanos(1_500));
+    let mut pairs = plain.with_costs(costs).expect("small");
+    pairs.links = Links::Unlimited;
+    assert!(!ready(&pairs), "pairs run as one");
+    // Half of all lengths are cut to nothing.
+    let half = jitter(4, &Scatter::Normal { mean: 0.0, deviation: 1.0 }, 1);
+    for (links, fits) in [(Links::Directional, false), (Links::Unlimited, true)] {
+        let mut inputs = plain.clone();
+        inputs.links = links;
+        let replicas = Replicas::new(&inputs, &half).expect("the lists fit");
+        let mut eight = SideBySide::new(replicas, &orders).expect("it runs").expect("without the draws");
+        eight.draw(0);
+        assert_eq!(eight.run().is_some(), fits, "{links:?}");
+    }
+    let lists = pipestep_schedule::Orders::from_lists([[]; 4]);
+    let replicas = Replicas::new(&plain, &none).expect("the lists fit");
+    assert!(matches!(SideBySide::new(replicas, &lists), Err(StepError::Order(_))));
+}
+
 /// One run in full.
 fn in_full(inputs: &Inputs, jitter: &Jitter, schedule: &str, run: u64) -> (Inputs, Outcome) {
     let weights = inputs.costs().weights(inputs.shape(), None);
@@ -176,8 +234,67 @@ fn without_scatter_a_run_in_full_is_the_step() {
     assert_eq!((outcome, drawn.costs()), (plain, inputs.costs()));
 }
 
+/// Every placement, and schedules of one, two and three kinds of backward, with their chunks.
+const SCHEDULES: [(&str, u64); 9] = [
+    ("1f1b", 1),
+    ("fill-drain", 1),
+    ("interleaved", 3),
+    ("zb-h1", 1),
+    ("zb-h2", 1),
+    ("zb-v", 2),
+    ("1f1b-v", 2),
+    ("dualpipe-v", 2),
+    ("dualpipe", 2),
+];
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Each of eight runs side by side is what events make of it, up to sums that fill an `f64`.
+    #[test]
+    fn every_lane_is_a_run_of_events(
+        (schedule, chunks) in prop::sample::select(SCHEDULES.to_vec()),
+        half in 1_u64..4,
+        rounds in 1_u64..4,
+        length in 500_u64..2_000,
+        late: bool,
+        unequal: bool,
+        unlimited: bool,
+        own: bool,
+        seed: u64,
+        first in 0_u64..1_000,
+    ) {
+        let ranks = 2 * half;
+        let plain = inputs(schedule, ranks, chunks, 2 * ranks * rounds, length);
+        let mut costs = plain.costs().clone();
+        for (stage, cost) in costs.stages.iter_mut().enumerate() {
+            // Slow links here and there, so that messages queue.
+            let time = Duration::from_nanos(length * (1 + stage as u64 % 3));
+            cost.activation.time = time;
+            cost.gradient.time = time;
+        }
+        if late {
+            costs.setup = Duration::from_nanos((1 << 53) - (1 << 40));
+        }
+        if unequal {
+            costs.micro_batch_scale = (0..2 * ranks * rounds).map(|i| (3 + i % 5, 4)).collect();
+        }
+        let mut inputs = plain.with_costs(costs).expect("it fits 63 bits");
+        inputs.links = if unlimited { Links::Unlimited } else { Links::Directional };
+        inputs.update_after = if own { UpdateAfter::Own } else { UpdateAfter::All };
+        let orders = orders(schedule, &inputs);
+        let jitter = jitter(ranks as usize, &Scatter::Lognormal { mean: 1.0, variation: 0.5 }, seed);
+        let replicas = Replicas::new(&inputs, &jitter).expect("the lists fit");
+        let mut eight = SideBySide::new(replicas, &orders).expect("it runs").expect("it needs no clock");
+        eight.draw(first);
+        let together = eight.run().expect("every operation takes time");
+        prop_assert_eq!(&together[..], makespans(&inputs, &jitter, &orders, first..first + 8));
+        for (run, &makespan) in (first..).zip(&together) {
+            let policy = Box::new(pipestep_schedule::InOrder::new(&orders));
+            prop_assert_eq!(replicas.of_policy(policy, run).expect("it runs"), makespan);
+            prop_assert_eq!(makespans(&inputs, &jitter, &orders, run..run + 1), [makespan]);
+        }
+    }
 
     /// Runs side by side, one by one, and as events are the same; messages that are cut to nothing included.
     #[test]
