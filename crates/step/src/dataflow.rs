@@ -67,7 +67,7 @@ fn every_sender_takes_time(inputs: &Inputs) -> bool {
 #[derive(Clone, Debug, Default)]
 pub struct Dataflow {
     rows: Rows,
-    wave: Wave<1>,
+    wave: Wave,
     periods: Periods,
 }
 
@@ -106,7 +106,7 @@ impl Dataflow {
         }
         let mut run = Run { inputs, rows: &self.rows, orders, lengths: Usual, observer: () };
         self.wave.run(&mut run, &mut self.periods)?;
-        Ok(Times::new(inputs, self.wave.tallies(0)))
+        Ok(Times::new(inputs, self.wave.tallies()))
     }
 
     /// How many operations the last call of [`Dataflow::times`] skipped.
@@ -132,7 +132,7 @@ impl Dataflow {
         Ok(times)
     }
 
-    fn run_observed<O: Observer<1>>(
+    fn run_observed<O: Observer>(
         &mut self,
         step: FifoStep<'_>,
         orders: &Orders,
@@ -145,6 +145,6 @@ impl Dataflow {
             let lengths = Scaled(inputs.costs());
             self.wave.run(&mut Run { inputs, rows, orders, lengths, observer }, &mut ())?;
         }
-        Ok(Times::new(inputs, self.wave.tallies(0)))
+        Ok(Times::new(inputs, self.wave.tallies()))
     }
 }

@@ -55,7 +55,7 @@ struct FoldedWorld<'a, L, O> {
     observer: O,
 }
 
-impl<Q: EventQueue<u16>, L: Lengths<1>, O: Observer<1>> World<Q> for FoldedWorld<'_, L, O> {
+impl<Q: EventQueue<u16>, L: Lengths, O: Observer> World<Q> for FoldedWorld<'_, L, O> {
     /// The rank whose operation (or pair) is over.
     type Event = u16;
     type Error = Overflow;
@@ -87,7 +87,7 @@ struct Delivery {
     awakens: bool,
 }
 
-impl<L: Lengths<1>, O: Observer<1>> FoldedWorld<'_, L, O> {
+impl<L: Lengths, O: Observer> FoldedWorld<'_, L, O> {
     /// Lets every rank choose its first operation.
     #[cold]
     fn begin<Q: EventQueue<u16>>(&mut self, now: Time, queue: &mut Q) {
@@ -99,7 +99,7 @@ impl<L: Lengths<1>, O: Observer<1>> FoldedWorld<'_, L, O> {
     fn deliver(&mut self, now: Time, rank: Rank, at: Place) -> Delivery {
         let row = self.rows.of(at.op);
         let slot = row.output + at.op.micro_batch.0;
-        let [length] = self.lengths.message(at.op, row.message);
+        let length = self.lengths.message(at.op, row.message);
         // Place 0 is for what no serial link carries, and says nothing. Inputs::new keeps the sum of all times below
         // 2^63 ns, so nothing here can overflow.
         let link = &mut self.links[row.link.wrapping_add(1) as usize];
@@ -122,7 +122,7 @@ impl<L: Lengths<1>, O: Observer<1>> FoldedWorld<'_, L, O> {
         let Delivery { start, arrival, awakens } = delivery;
         let receiver = Rank(row.receiver as u16);
         if row.sends {
-            self.observer.sent(row.pair, at.place, [start], [arrival]);
+            self.observer.sent(row.pair, at.place, start, arrival);
         } else {
             self.observer.sent_nothing(at.place);
         }
@@ -177,13 +177,13 @@ impl<L: Lengths<1>, O: Observer<1>> FoldedWorld<'_, L, O> {
     fn start<Q: EventQueue<u16>>(&mut self, now: Time, rank: Rank, row: &Row, ready: Time, queue: &mut Q) {
         let state = &mut self.ranks[rank.index()];
         let at = Place { place: state.place as usize, op: state.op };
-        let [length] = self.lengths.op(at.op, row.duration);
+        let length = self.lengths.op(at.op, row.duration);
         // Inputs::new keeps the sum of all times below 2^63 ns, so this cannot overflow.
         let start = ready.max(now).as_nanos();
         let end = start + length;
         state.tally.run(start, end);
         queue.schedule(Time::from_nanos(end), Class(0), rank.0);
-        self.observer.ran(at.place, [start], [end]);
+        self.observer.ran(at.place, start, end);
     }
 
     /// Whether a rank has a time for overlapped pairs; otherwise their parts run on their own.
@@ -218,12 +218,12 @@ impl<L: Lengths<1>, O: Observer<1>> FoldedWorld<'_, L, O> {
         }
         let length = self.inputs.costs().pair_duration(self.inputs.shape(), parts[0], parts[1]);
         let length = length.expect("only pairs with a time of their own run as one").as_nanos();
-        let [length] = self.lengths.pair(parts[0], parts[1], length);
+        let length = self.lengths.pair(parts[0], parts[1], length);
         let (start, end) = (start.as_nanos(), start.as_nanos() + length);
         state.tally.run(start, end);
         queue.schedule(Time::from_nanos(end), Class(0), rank.0);
         for at in state.pair() {
-            self.observer.ran(at.place, [start], [end]);
+            self.observer.ran(at.place, start, end);
         }
     }
 
@@ -304,7 +304,7 @@ pub(crate) struct FoldedMemory {
 
 impl FoldedMemory {
     /// Runs a step whose ranks' lists begin at `first_places`. Returns `None` if it does not come to its end.
-    pub(crate) fn run<O: Observer<1>>(
+    pub(crate) fn run<O: Observer>(
         &mut self,
         step: FifoStep<'_>,
         rows: &Rows,
@@ -334,7 +334,7 @@ impl FoldedMemory {
         self.slots[slot as usize] - self.base_before
     }
 
-    fn run_with<L: Lengths<1>, O: Observer<1>>(
+    fn run_with<L: Lengths, O: Observer>(
         &mut self,
         inputs: &Inputs,
         rows: &Rows,

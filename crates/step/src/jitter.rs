@@ -25,7 +25,6 @@ use self::draw::Draw;
 use self::lanes::LANES;
 pub use self::side_by_side::SideBySide;
 use crate::dataflow::wave::{Run, Wave};
-use crate::observe::EndsOnly;
 use crate::online::{count_orders, count_policy};
 use crate::rows::Rows;
 use crate::times::Tally;
@@ -256,7 +255,7 @@ impl LinkScatter {
 #[derive(Clone, Debug, Default)]
 struct Alone {
     rows: Rows,
-    wave: Wave<1>,
+    wave: Wave,
 }
 
 impl Alone {
@@ -272,7 +271,7 @@ impl Alone {
         }
         let (Self { rows, wave }, inputs) = (self, replicas.inputs);
         rows.compile(inputs);
-        wave.run(&mut Run { inputs, rows, orders, lengths, observer: EndsOnly }, &mut ())?;
-        Ok(Some(replicas.makespan(wave.tallies(0), lengths)))
+        wave.run(&mut Run { inputs, rows, orders, lengths, observer: () }, &mut ())?;
+        Ok(Some(replicas.makespan(wave.tallies(), lengths)))
     }
 }

@@ -4,17 +4,17 @@ use pipestep_schedule::Op;
 
 use crate::Costs;
 
-/// Lengths of single operations and messages in `N` replicas of a step, given the usual length of their row. The
-/// loops are generic over it, so that a step whose micro-batches are alike pays nothing for the choice.
-pub(crate) trait Lengths<const N: usize> {
+/// Lengths of single operations and messages in ns, given the usual length of their row. The loops are generic over it,
+/// so that a step whose micro-batches are alike pays nothing for the choice.
+pub(crate) trait Lengths {
     /// The length of operation `op`.
-    fn op(&self, op: Op, usual: u64) -> [u64; N];
+    fn op(&self, op: Op, usual: u64) -> u64;
 
     /// The length of the message that it sends.
-    fn message(&self, op: Op, usual: u64) -> [u64; N];
+    fn message(&self, op: Op, usual: u64) -> u64;
 
     /// The length of an overlapped pair; `usual` is that of [`Costs::pair_duration`].
-    fn pair(&self, first: Op, second: Op, usual: u64) -> [u64; N];
+    fn pair(&self, first: Op, second: Op, usual: u64) -> u64;
 }
 
 /// All micro-batches are alike.
@@ -25,32 +25,32 @@ pub(crate) struct Usual;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scaled<'a>(pub(crate) &'a Costs);
 
-impl<const N: usize> Lengths<N> for Usual {
+impl Lengths for Usual {
     #[inline]
-    fn op(&self, _op: Op, usual: u64) -> [u64; N] {
-        [usual; N]
+    fn op(&self, _op: Op, usual: u64) -> u64 {
+        usual
     }
 
     #[inline]
-    fn message(&self, _op: Op, usual: u64) -> [u64; N] {
-        [usual; N]
+    fn message(&self, _op: Op, usual: u64) -> u64 {
+        usual
     }
 
-    fn pair(&self, _first: Op, _second: Op, usual: u64) -> [u64; N] {
-        [usual; N]
+    fn pair(&self, _first: Op, _second: Op, usual: u64) -> u64 {
+        usual
     }
 }
 
-impl<const N: usize> Lengths<N> for Scaled<'_> {
-    fn op(&self, op: Op, usual: u64) -> [u64; N] {
-        [self.0.scaled(usual, op.micro_batch); N]
+impl Lengths for Scaled<'_> {
+    fn op(&self, op: Op, usual: u64) -> u64 {
+        self.0.scaled(usual, op.micro_batch)
     }
 
-    fn message(&self, op: Op, usual: u64) -> [u64; N] {
-        [self.0.scaled(usual, op.micro_batch); N]
+    fn message(&self, op: Op, usual: u64) -> u64 {
+        self.0.scaled(usual, op.micro_batch)
     }
 
-    fn pair(&self, _first: Op, _second: Op, usual: u64) -> [u64; N] {
-        [usual; N] // it is scaled already
+    fn pair(&self, _first: Op, _second: Op, usual: u64) -> u64 {
+        usual // it is scaled already
     }
 }

@@ -107,7 +107,7 @@ impl<C: TotalCurve + Default> Levels<C> {
         }
     }
 
-    fn read_all<I: Fn(u32) -> u64, L: Lengths<1>>(
+    fn read_all<I: Fn(u32) -> u64, L: Lengths>(
         &mut self,
         run: &Ended<'_, I>,
         lengths: L,

@@ -61,11 +61,11 @@ impl Arbitrated {
         }
     }
 
-    fn start<O: Observer<1>>(&mut self, now: Time, message: &Waiting, queue: &mut Queue, observer: &mut O) {
+    fn start<O: Observer>(&mut self, now: Time, message: &Waiting, queue: &mut Queue, observer: &mut O) {
         let Waiting { flight, length, link, .. } = *message;
         // Inputs::new keeps the sum of all times below 2^63 ns, so this cannot overflow.
         let end = Time::from_nanos(now.as_nanos() + length);
-        observer.sent(flight.pair, flight.at.place, [now.as_nanos()], [end.as_nanos()]);
+        observer.sent(flight.pair, flight.at.place, now.as_nanos(), end.as_nanos());
         let number = self.spare.pop().unwrap_or(self.under_way.len() as u32);
         if number as usize == self.under_way.len() {
             self.under_way.push((flight, link));
@@ -93,7 +93,7 @@ impl Arbitrated {
     }
 
     /// Lets every free link take one of the messages that wait for it.
-    pub(crate) fn choose<O: Observer<1>>(&mut self, now: Time, queue: &mut Queue, observer: &mut O) {
+    pub(crate) fn choose<O: Observer>(&mut self, now: Time, queue: &mut Queue, observer: &mut O) {
         while let Some(message) = self.unlimited.pop() {
             self.start(now, &message, queue, observer);
         }

@@ -21,32 +21,22 @@ pub(crate) struct Place {
     pub(crate) op: Op,
 }
 
-/// Is told what happens in `N` replicas of a step; times are in ns.
-pub(crate) trait Observer<const N: usize> {
-    /// Whether it is wanted how long each rank is busy and when it starts, or only when it ends.
-    const TALLIES: bool = true;
-
+/// Is told what happens in a step; times are in ns.
+pub(crate) trait Observer {
     /// The operation at `place` runs from `start` to `end`. A rank's operations come in order.
     #[inline(always)]
-    fn ran(&mut self, _place: usize, _start: [u64; N], _end: [u64; N]) {}
+    fn ran(&mut self, _place: usize, _start: u64, _end: u64) {}
 
     /// The message of the operation at `place` travels between a pair of ranks from `start` to `end`.
     #[inline(always)]
-    fn sent(&mut self, _pair: u32, _place: usize, _start: [u64; N], _end: [u64; N]) {}
+    fn sent(&mut self, _pair: u32, _place: usize, _start: u64, _end: u64) {}
 
     /// The operation at `place` sends no message.
     #[inline(always)]
     fn sent_nothing(&mut self, _place: usize) {}
 }
 
-impl<const N: usize> Observer<N> for () {}
-
-/// Wants the ends of ranks alone.
-pub(crate) struct EndsOnly;
-
-impl<const N: usize> Observer<N> for EndsOnly {
-    const TALLIES: bool = false;
-}
+impl Observer for () {}
 
 /// Keeps intervals, one by one.
 pub(crate) struct Recording<'a, R, M> {
@@ -54,14 +44,14 @@ pub(crate) struct Recording<'a, R, M> {
     pub(crate) messages: &'a mut M,
 }
 
-impl<R: Recorder, M: MessageSink> Observer<1> for Recording<'_, R, M> {
+impl<R: Recorder, M: MessageSink> Observer for Recording<'_, R, M> {
     #[inline(always)]
-    fn ran(&mut self, place: usize, [start]: [u64; 1], [end]: [u64; 1]) {
+    fn ran(&mut self, place: usize, start: u64, end: u64) {
         self.ops.record(place, interval(start, end));
     }
 
     #[inline(always)]
-    fn sent(&mut self, pair: u32, place: usize, [start]: [u64; 1], [end]: [u64; 1]) {
+    fn sent(&mut self, pair: u32, place: usize, start: u64, end: u64) {
         self.messages.sent(pair, place, interval(start, end));
     }
 

@@ -27,7 +27,7 @@ pub fn run_policy(
 ///
 /// # Errors
 /// As for [`run_policy`].
-pub(crate) fn record_policy<L: Lengths<1>>(
+pub(crate) fn record_policy<L: Lengths>(
     inputs: &Inputs,
     lengths: L,
     policy: Box<dyn Policy + '_>,
@@ -61,7 +61,7 @@ pub(crate) fn record_policy<L: Lengths<1>>(
 ///
 /// # Errors
 /// As for [`crate::run_orders`].
-pub(crate) fn record_orders<L: Lengths<1>>(
+pub(crate) fn record_orders<L: Lengths>(
     inputs: &Inputs,
     lengths: L,
     orders: &Orders,
@@ -77,7 +77,7 @@ pub(crate) fn record_orders<L: Lengths<1>>(
 ///
 /// # Errors
 /// As for [`crate::run_orders`].
-pub(crate) fn count_orders<L: Lengths<1>>(
+pub(crate) fn count_orders<L: Lengths>(
     inputs: &Inputs,
     lengths: L,
     orders: &Orders,
@@ -89,7 +89,7 @@ pub(crate) fn count_orders<L: Lengths<1>>(
 ///
 /// # Errors
 /// As for [`run_policy`].
-pub(crate) fn count_policy<L: Lengths<1>>(
+pub(crate) fn count_policy<L: Lengths>(
     inputs: &Inputs,
     lengths: L,
     policy: Box<dyn Policy + '_>,
@@ -99,7 +99,7 @@ pub(crate) fn count_policy<L: Lengths<1>>(
     Ok(whole.tallies().collect())
 }
 
-fn run_orders_with<L: Lengths<1>, O: Observer<1>>(
+fn run_orders_with<L: Lengths, O: Observer>(
     inputs: &Inputs,
     lengths: L,
     orders: &Orders,
@@ -112,7 +112,7 @@ fn run_orders_with<L: Lengths<1>, O: Observer<1>>(
 }
 
 /// Also returns what each rank ran.
-fn run_policy_with<L: Lengths<1>, O: Observer<1>>(
+fn run_policy_with<L: Lengths, O: Observer>(
     inputs: &Inputs,
     first_places: &[usize],
     lengths: L,

@@ -111,7 +111,7 @@ impl RankState {
     }
 }
 
-impl<L: Lengths<1>, O: Observer<1>> World<Queue> for StepWorld<'_, L, O> {
+impl<L: Lengths, O: Observer> World<Queue> for StepWorld<'_, L, O> {
     type Event = Event;
     type Error = Overflow;
 
@@ -141,7 +141,7 @@ impl<L: Lengths<1>, O: Observer<1>> World<Queue> for StepWorld<'_, L, O> {
     }
 }
 
-impl<L: Lengths<1>, O: Observer<1>> StepWorld<'_, L, O> {
+impl<L: Lengths, O: Observer> StepWorld<'_, L, O> {
     fn end_operation(&mut self, now: Time, rank: Rank) {
         let state = &mut self.ranks[rank.index()];
         let at = Place { place: state.place as usize, op: state.op };
@@ -165,7 +165,7 @@ impl<L: Lengths<1>, O: Observer<1>> StepWorld<'_, L, O> {
         let row = self.rows.of(op);
         let (slot, receiver) = (row.output + op.micro_batch.0, Rank(row.receiver as u16));
         if row.sends {
-            let [length] = self.lengths.message(op, row.message);
+            let length = self.lengths.message(op, row.message);
             let flight = Flight { at, slot, pair: row.pair, receiver };
             return self.links.send(now, row.link, length, flight);
         }
@@ -201,7 +201,7 @@ impl<L: Lengths<1>, O: Observer<1>> StepWorld<'_, L, O> {
                 return;
             }
         };
-        let [mut length] = self.lengths.op(op, row.duration);
+        let mut length = self.lengths.op(op, row.duration);
         if let Some(partner) = state.partner {
             match self::ready(self.slots, self.rows.of(partner), partner) {
                 Ok(also) => ready = ready.max(also),
@@ -212,7 +212,7 @@ impl<L: Lengths<1>, O: Observer<1>> StepWorld<'_, L, O> {
             }
             let usual = self.inputs.costs().pair_duration(self.inputs.shape(), op, partner);
             let usual = usual.expect("only pairs with a time of their own run as one");
-            [length] = self.lengths.pair(op, partner, usual.as_nanos());
+            length = self.lengths.pair(op, partner, usual.as_nanos());
         }
         // Inputs::new keeps the sum of all times below 2^63 ns, so this cannot overflow.
         let start = ready.max(now).as_nanos();
@@ -221,9 +221,9 @@ impl<L: Lengths<1>, O: Observer<1>> StepWorld<'_, L, O> {
         state.tally.run(start, end);
         let partner = state.partner;
         queue.schedule(Time::from_nanos(end), Class(0), Event::RankEnds(rank));
-        self.observer.ran(place, [start], [end]);
+        self.observer.ran(place, start, end);
         if partner.is_some() {
-            self.observer.ran(place + 1, [start], [end]);
+            self.observer.ran(place + 1, start, end);
         }
     }
 
@@ -309,7 +309,7 @@ impl WorldMemory {
     /// Runs a step whose ranks number their operations from `first_places` on, with what has happened so far if the
     /// policy decides by it.
     #[expect(clippy::too_many_arguments, reason = "each of these differs between the callers")]
-    pub(crate) fn run<L: Lengths<1>, O: Observer<1>>(
+    pub(crate) fn run<L: Lengths, O: Observer>(
         &mut self,
         inputs: &Inputs,
         rows: &Rows,

@@ -74,7 +74,7 @@ impl Periods {
     /// The period from the kept state to now, if all but the inputs agrees. Mostly the first rank alone tells that it
     /// does not.
     #[inline]
-    fn period(&self, wave: &Wave<1>, orders: &Orders) -> Option<Period> {
+    fn period(&self, wave: &Wave, orders: &Orders) -> Option<Period> {
         let (&(then, ..), now) = self.kept.ranks.first().zip(wave.ranks.first())?;
         let op = |place: u32| orders.all().get(place as usize).map(|op| (op.kind, op.stage));
         if then < now.end && op(then) != op(now.place) {
@@ -84,7 +84,7 @@ impl Periods {
     }
 
     #[inline(never)]
-    fn whole_period(&self, wave: &Wave<1>, orders: &Orders) -> Option<Period> {
+    fn whole_period(&self, wave: &Wave, orders: &Orders) -> Option<Period> {
         let all = orders.all();
         let mut period: Option<Period> = None;
         for (rank, &(place, free, _)) in wave.ranks.iter().zip(&self.kept.ranks) {
@@ -95,7 +95,7 @@ impl Periods {
                 return None;
             }
             let (now, then) = (all[rank.place as usize], all[place as usize]);
-            let time = rank.free[0] - free;
+            let time = rank.free - free;
             let micro_batches = now.micro_batch.0.wrapping_sub(then.micro_batch.0);
             let known = period.get_or_insert(Period { time, micro_batches });
             if (known.time, known.micro_batches) != (time, micro_batches) || later(then, micro_batches) != now
@@ -104,13 +104,13 @@ impl Periods {
             }
         }
         let period = period?;
-        let repeats = |(now, then): (&[u64; 1], &u64)| now[0] == *then || now[0] - then == period.time;
+        let repeats = |(&now, &then): (&u64, &u64)| now == then || now - then == period.time;
         wave.links.iter().zip(&self.kept.links).all(repeats).then_some(period)
     }
 
     /// Skips what it can, given that all but the inputs repeats.
     #[cold]
-    fn skip(&mut self, wave: &mut Wave<1>, rows: &Rows, orders: &Orders, period: &Period) -> usize {
+    fn skip(&mut self, wave: &mut Wave, rows: &Rows, orders: &Orders, period: &Period) -> usize {
         self.now.keep(wave, rows, orders, &mut self.counts);
         let mut times = 0;
         if self.now.inputs_repeat(&self.kept, period) {
@@ -131,7 +131,7 @@ impl Periods {
     }
 
     /// How many more periods the lists have.
-    fn times(&self, wave: &Wave<1>, orders: &Orders, period: &Period) -> u32 {
+    fn times(&self, wave: &Wave, orders: &Orders, period: &Period) -> u32 {
         let all = orders.all();
         let ranks = wave.ranks.iter().zip(&self.kept.ranks).filter(|(rank, _)| !rank.is_done());
         let of_rank = ranks.map(|(rank, &(place, ..))| {
@@ -145,18 +145,18 @@ impl Periods {
     }
 
     /// Moves everything on by some periods. Returns how many operations that skips.
-    fn jump(&self, wave: &mut Wave<1>, rows: &Rows, orders: &Orders, period: &Period, times: u32) -> usize {
+    fn jump(&self, wave: &mut Wave, rows: &Rows, orders: &Orders, period: &Period, times: u32) -> usize {
         let time = u64::from(times) * period.time;
         for &(rank, ahead, at) in &self.now.inputs {
             let place = wave.ranks[rank as usize].place + ahead;
             let op = later(orders.all()[place as usize], times.wrapping_mul(period.micro_batches));
-            wave.slots[(rows.of(op).input + op.micro_batch.0) as usize] = [at + time];
+            wave.slots[(rows.of(op).input + op.micro_batch.0) as usize] = at + time;
         }
         for (link, then) in
-            wave.links.iter_mut().zip(&self.kept.links).filter(|(link, then)| link[0] != **then)
+            wave.links.iter_mut().zip(&self.kept.links).filter(|(link, then)| **link != **then)
         {
-            debug_assert!(link[0] > *then, "links are used in order");
-            link[0] += time;
+            debug_assert!(*link > *then, "links are used in order");
+            *link += time;
         }
         let mut skipped = 0;
         for (rank, &(place, _, busy)) in wave.ranks.iter_mut().zip(&self.kept.ranks) {
@@ -164,8 +164,8 @@ impl Periods {
                 continue;
             }
             let places = times * (rank.place - place);
-            rank.busy[0] += u64::from(times) * (rank.busy[0] - busy);
-            rank.free[0] += time;
+            rank.busy += u64::from(times) * (rank.busy - busy);
+            rank.free += time;
             rank.place += places;
             skipped += places as usize;
         }
@@ -173,9 +173,9 @@ impl Periods {
     }
 }
 
-impl Skip<1> for Periods {
+impl Skip for Periods {
     #[inline]
-    fn after_sweep(&mut self, wave: &mut Wave<1>, rows: &Rows, orders: &Orders) -> usize {
+    fn after_sweep(&mut self, wave: &mut Wave, rows: &Rows, orders: &Orders) -> usize {
         self.sweeps += 1;
         if !self.sweeps.is_multiple_of(EVERY) {
             return 0;
@@ -194,7 +194,7 @@ impl Skip<1> for Periods {
 
 impl Counts {
     /// Counts the operations that have run since the last time.
-    fn count(&mut self, wave: &Wave<1>, rows: &Rows, orders: &Orders) {
+    fn count(&mut self, wave: &Wave, rows: &Rows, orders: &Orders) {
         if self.counted.is_empty() {
             self.there.clear();
             self.there.resize(orders.ranks(), 0);
@@ -215,25 +215,25 @@ impl Counts {
     }
 
     /// All up to here is counted.
-    fn places(&mut self, wave: &Wave<1>) {
+    fn places(&mut self, wave: &Wave) {
         self.counted.clear();
         self.counted.extend(wave.ranks.iter().map(|rank| rank.place));
     }
 }
 
 impl State {
-    fn keep(&mut self, wave: &Wave<1>, rows: &Rows, orders: &Orders, counts: &mut Counts) {
+    fn keep(&mut self, wave: &Wave, rows: &Rows, orders: &Orders, counts: &mut Counts) {
         counts.count(wave, rows, orders);
         self.ranks.clear();
-        self.ranks.extend(wave.ranks.iter().map(|rank| (rank.place, rank.free[0], rank.busy[0])));
+        self.ranks.extend(wave.ranks.iter().map(|rank| (rank.place, rank.free, rank.busy)));
         self.links.clear();
-        self.links.extend(wave.links.iter().map(|link| link[0]));
+        self.links.extend(&wave.links);
         self.inputs.clear();
         for (number, (rank, &there)) in (0..).zip(wave.ranks.iter().zip(&counts.there)) {
             let to_come = orders.all()[rank.place as usize..rank.end as usize].iter();
             let found = (0..).zip(to_come).filter_map(|(ahead, &op)| {
                 let row = rows.of(op);
-                let [at] = wave.slots[(row.input + op.micro_batch.0) as usize];
+                let at = wave.slots[(row.input + op.micro_batch.0) as usize];
                 (row.reads() && at >= wave.base).then_some((number, ahead, at))
             });
             self.inputs.extend(found.take(there as usize));

@@ -4,8 +4,7 @@
 //! One idea makes it fast: in the steady state of a pipeline every rank has something to run in every sweep, so
 //! the one question of the loop ("is the input there?") is nearly always answered with yes, and what follows one
 //! another in the loop belongs to different ranks and does not wait for one another. Which operation runs in
-//! which sweep depends on the orders alone, never on lengths. So `N` replicas of a step with different lengths
-//! can run in lanes of one pass.
+//! which sweep depends on the orders alone, never on lengths (the course of drawn runs, in `jitter`, rests on that).
 //!
 //! Times inside the pass count from [`Wave::base`], which moves on from run to run past every instant that the
 //! table of slots still holds. What is older than the base is not there yet, so the table is never emptied.
@@ -18,14 +17,14 @@ use crate::rows::{NONE, Row, Rows};
 use crate::times::Tally;
 use crate::{Inputs, StepError};
 
-/// The pass for `N` replicas, with its memory kept from one run to the next.
+/// The pass, with its memory kept from one run to the next.
 #[derive(Clone, Debug)]
-pub(crate) struct Wave<const N: usize> {
+pub(crate) struct Wave {
     /// When each input is there; before `base` if that is not known yet.
-    pub(super) slots: Vec<[u64; N]>,
+    pub(super) slots: Vec<u64>,
     /// When each link has sent everything that it was given.
-    pub(super) links: Vec<[u64; N]>,
-    pub(super) ranks: Vec<RankState<N>>,
+    pub(super) links: Vec<u64>,
+    pub(super) ranks: Vec<RankState>,
     /// The ranks whose lists are not at their ends, in the order of the next sweep.
     active: Vec<u16>,
     pub(super) base: u64,
@@ -33,13 +32,13 @@ pub(crate) struct Wave<const N: usize> {
 
 /// A rank's progress through its list.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RankState<const N: usize> {
+pub(super) struct RankState {
     /// Its next place in the orders.
     pub(super) place: u32,
     pub(super) end: u32,
-    pub(super) free: [u64; N],
-    pub(super) busy: [u64; N],
-    first_start: [u64; N],
+    pub(super) free: u64,
+    pub(super) busy: u64,
+    first_start: u64,
 }
 
 /// What one sweep came to.
@@ -51,15 +50,15 @@ struct Sweep {
 }
 
 /// What is asked after every sweep whether it can skip something.
-pub(crate) trait Skip<const N: usize> {
+pub(crate) trait Skip {
     /// Skips operations, as if they had run. Returns how many.
-    fn after_sweep(&mut self, wave: &mut Wave<N>, rows: &Rows, orders: &Orders) -> usize;
+    fn after_sweep(&mut self, wave: &mut Wave, rows: &Rows, orders: &Orders) -> usize;
 }
 
 /// Nothing is skipped.
-impl<const N: usize> Skip<N> for () {
+impl Skip for () {
     #[inline]
-    fn after_sweep(&mut self, _wave: &mut Wave<N>, _rows: &Rows, _orders: &Orders) -> usize {
+    fn after_sweep(&mut self, _wave: &mut Wave, _rows: &Rows, _orders: &Orders) -> usize {
         0
     }
 }
@@ -73,18 +72,18 @@ pub(crate) struct Run<'a, L, O> {
     pub(crate) observer: O,
 }
 
-impl<const N: usize> Default for Wave<N> {
+impl Default for Wave {
     fn default() -> Self {
         Self { slots: Vec::new(), links: Vec::new(), ranks: Vec::new(), active: Vec::new(), base: 1 }
     }
 }
 
-impl<const N: usize> Wave<N> {
+impl Wave {
     /// Times every operation.
     ///
     /// # Errors
     /// [`StepError`] if the orders are not right for the step or deadlock.
-    pub(crate) fn run<L: Lengths<N>, O: Observer<N>, S: Skip<N>>(
+    pub(crate) fn run<L: Lengths, O: Observer, S: Skip>(
         &mut self,
         run: &mut Run<'_, L, O>,
         skip: &mut S,
@@ -116,23 +115,23 @@ impl<const N: usize> Wave<N> {
         Ok(())
     }
 
-    /// What one replica's ranks counted in the last run, which ended well.
-    pub(crate) fn tallies(&self, lane: usize) -> impl Iterator<Item = Tally> + '_ {
+    /// What the ranks counted in the last run, which ended well.
+    pub(crate) fn tallies(&self) -> impl Iterator<Item = Tally> + '_ {
         self.ranks.iter().map(move |rank| {
             let net = |at: u64| at.saturating_sub(self.base);
-            Tally::of(rank.busy[lane], net(rank.first_start[lane]), net(rank.free[lane]))
+            Tally::of(rank.busy, net(rank.first_start), net(rank.free))
         })
     }
 
-    /// When the input of a slot was there, in the last run of one replica.
+    /// When the input of a slot was there, in the last run.
     #[inline]
     pub(super) fn there(&self, slot: u32) -> u64 {
-        self.slots[slot as usize][0] - self.base
+        self.slots[slot as usize] - self.base
     }
 
     fn reset(&mut self, inputs: &Inputs, rows: &Rows, orders: &Orders) {
         // What is received is received before some rank is free, so no slot holds anything later.
-        let last = self.ranks.iter().flat_map(|rank| rank.free).max().unwrap_or(0);
+        let last = self.ranks.iter().map(|rank| rank.free).max().unwrap_or(0);
         self.base = self.base.max(last + 1);
         if self.base > i64::MAX as u64 {
             // Inputs::new keeps every instant below 2^63, so that the sum does not overflow.
@@ -140,17 +139,17 @@ impl<const N: usize> Wave<N> {
             self.base = 1;
         }
         if self.slots.len() < rows.slots {
-            self.slots.resize(rows.slots, [0; N]);
+            self.slots.resize(rows.slots, 0);
         }
-        self.slots[rows.always_ready()].fill([self.base; N]);
+        self.slots[rows.always_ready()].fill(self.base);
         self.links.clear();
-        self.links.resize(rows.links, [self.base; N]);
-        let free = [self.base + inputs.costs().setup.as_nanos(); N];
+        self.links.resize(rows.links, self.base);
+        let free = self.base + inputs.costs().setup.as_nanos();
         self.ranks.clear();
         self.ranks.extend((0..orders.ranks() as u16).map(|rank| {
             let list = orders.range(Rank(rank));
             let (place, end) = (list.start as u32, list.end as u32);
-            RankState { place, end, free, busy: [0; N], first_start: [u64::MAX; N] }
+            RankState { place, end, free, busy: 0, first_start: u64::MAX }
         }));
         let ranks = &self.ranks;
         self.active.clear();
@@ -159,7 +158,7 @@ impl<const N: usize> Wave<N> {
 
     /// Lets every rank run one operation (or one pair) if it can.
     #[inline]
-    fn sweep<L: Lengths<N>, O: Observer<N>>(&mut self, run: &mut Run<'_, L, O>) -> Sweep {
+    fn sweep<L: Lengths, O: Observer>(&mut self, run: &mut Run<'_, L, O>) -> Sweep {
         let Self { slots, links, ranks, active, base } = self;
         let mut tables = Tables { slots, links, base: *base };
         let (all, mut sweep) = (run.orders.all(), Sweep { ran: 0, ended: 0 });
@@ -177,8 +176,8 @@ impl<const N: usize> Wave<N> {
             }
             let row = run.rows.of(op);
             let Some(ready) = tables.ready(row, op) else { continue };
-            let start = latest(state.free, ready);
-            let end = state.run::<O>(start, run.lengths.op(op, row.duration));
+            let start = state.free.max(ready);
+            let end = state.run(start, run.lengths.op(op, row.duration));
             state.place += 1;
             sweep.ran += 1;
             sweep.ended += usize::from(state.is_done());
@@ -192,10 +191,10 @@ impl<const N: usize> Wave<N> {
 
 /// Runs an overlapped pair as one if both inputs are there. Returns how many operations ran.
 #[cold]
-fn run_pair<const N: usize, L: Lengths<N>, O: Observer<N>>(
+fn run_pair<L: Lengths, O: Observer>(
     length: u64,
-    state: &mut RankState<N>,
-    mut tables: Tables<'_, N>,
+    state: &mut RankState,
+    mut tables: Tables<'_>,
     run: &mut Run<'_, L, O>,
 ) -> usize {
     let place = state.place as usize;
@@ -203,9 +202,9 @@ fn run_pair<const N: usize, L: Lengths<N>, O: Observer<N>>(
     let mut start = state.free;
     for (_, op) in parts {
         let Some(ready) = tables.ready(run.rows.of(op), op) else { return 0 };
-        start = latest(start, ready);
+        start = start.max(ready);
     }
-    let end = state.run::<O>(start, run.lengths.pair(parts[0].1, parts[1].1, length));
+    let end = state.run(start, run.lengths.pair(parts[0].1, parts[1].1, length));
     state.place += 2;
     for (place, _) in parts {
         run.observer.ran(place, tables.net(start), tables.net(end));
@@ -229,40 +228,34 @@ impl<L, O> Run<'_, L, O> {
 }
 
 /// What operations pass on to one another.
-struct Tables<'a, const N: usize> {
-    slots: &'a mut [[u64; N]],
-    links: &'a mut [[u64; N]],
+struct Tables<'a> {
+    slots: &'a mut [u64],
+    links: &'a mut [u64],
     base: u64,
 }
 
-impl<const N: usize> Tables<'_, N> {
+impl Tables<'_> {
     /// When the input of an operation is there, if that is known already.
     #[inline]
-    fn ready(&self, row: &Row, op: Op) -> Option<[u64; N]> {
+    fn ready(&self, row: &Row, op: Op) -> Option<u64> {
         let ready = self.slots[(row.input + op.micro_batch.0) as usize];
-        (ready[0] >= self.base).then_some(ready)
+        (ready >= self.base).then_some(ready)
     }
 
     /// Sends the result of an operation to whoever needs it.
     #[inline]
-    fn deliver<L: Lengths<N>, O: Observer<N>>(
-        &mut self,
-        row: &Row,
-        at: Place,
-        end: [u64; N],
-        run: &mut Run<'_, L, O>,
-    ) {
+    fn deliver<L: Lengths, O: Observer>(&mut self, row: &Row, at: Place, end: u64, run: &mut Run<'_, L, O>) {
         let Place { place, op } = at;
         let mut arrival = end;
         if row.sends {
             let mut start = end;
             let length = run.lengths.message(op, row.message);
             if row.link == NONE {
-                arrival = plus(start, length);
+                arrival = start + length;
             } else {
                 let link = &mut self.links[row.link as usize];
-                start = latest(end, *link);
-                arrival = plus(start, length);
+                start = end.max(*link);
+                arrival = start + length;
                 *link = arrival;
             }
             run.observer.sent(row.pair, place, self.net(start), self.net(arrival));
@@ -274,35 +267,23 @@ impl<const N: usize> Tables<'_, N> {
 
     /// An instant without the base.
     #[inline]
-    fn net(&self, at: [u64; N]) -> [u64; N] {
-        at.map(|at| at - self.base)
+    fn net(&self, at: u64) -> u64 {
+        at - self.base
     }
 }
 
-impl<const N: usize> RankState<N> {
+impl RankState {
     pub(super) const fn is_done(&self) -> bool {
         self.place >= self.end
     }
 
     /// Something runs from `start` on; returns when it ends.
     #[inline]
-    fn run<O: Observer<N>>(&mut self, start: [u64; N], length: [u64; N]) -> [u64; N] {
-        let end = plus(start, length);
-        if O::TALLIES {
-            self.busy = plus(self.busy, length);
-            self.first_start = std::array::from_fn(|lane| self.first_start[lane].min(start[lane]));
-        }
+    fn run(&mut self, start: u64, length: u64) -> u64 {
+        let end = start + length;
+        self.busy += length;
+        self.first_start = self.first_start.min(start);
         self.free = end;
         end
     }
-}
-
-#[inline]
-fn latest<const N: usize>(a: [u64; N], b: [u64; N]) -> [u64; N] {
-    std::array::from_fn(|lane| a[lane].max(b[lane]))
-}
-
-#[inline]
-fn plus<const N: usize>(a: [u64; N], b: [u64; N]) -> [u64; N] {
-    std::array::from_fn(|lane| a[lane] + b[lane])
 }

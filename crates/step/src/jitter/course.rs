@@ -178,11 +178,9 @@ impl Cells {
 /// The places of operations, in the order in which they run.
 struct Noted(Vec<u32>);
 
-impl Observer<1> for &mut Noted {
-    const TALLIES: bool = false;
-
+impl Observer for &mut Noted {
     #[inline]
-    fn ran(&mut self, place: usize, _start: [u64; 1], _end: [u64; 1]) {
+    fn ran(&mut self, place: usize, _start: u64, _end: u64) {
         self.0.push(place as u32);
     }
 }

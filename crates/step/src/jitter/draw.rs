@@ -148,21 +148,22 @@ impl Draws<1> for Draw {
     }
 }
 
-impl Lengths<1> for &Draw {
+impl Lengths for &Draw {
     #[inline]
-    fn op(&self, op: Op, _usual: u64) -> [u64; 1] {
-        [self.lengths[op.kind as usize][self.place(op)][0]]
+    fn op(&self, op: Op, _usual: u64) -> u64 {
+        self.lengths[op.kind as usize][self.place(op)][0]
     }
 
     #[inline]
-    fn message(&self, op: Op, _usual: u64) -> [u64; 1] {
-        [self.lengths[op.kind as usize][self.place(op)][1]]
+    fn message(&self, op: Op, _usual: u64) -> u64 {
+        self.lengths[op.kind as usize][self.place(op)][1]
     }
 
     /// A pair takes its usual length times the mean of its halves' factors.
-    fn pair(&self, first: Op, second: Op, usual: u64) -> [u64; 1] {
+    fn pair(&self, first: Op, second: Op, usual: u64) -> u64 {
         let [first, second] = [first, second].map(|op| self.factors[op.kind as usize][self.place(op)]);
-        stretched(Duration::from_nanos(usual), [f64::midpoint(first, second)])
+        let [length] = stretched(Duration::from_nanos(usual), [f64::midpoint(first, second)]);
+        length
     }
 }
 

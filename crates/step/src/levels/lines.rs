@@ -80,7 +80,7 @@ pub(super) struct Reader<'a, I, L> {
     pub(super) lines: &'a Lines,
 }
 
-impl<I: Fn(u32) -> u64, L: Lengths<1>> Reader<'_, I, L> {
+impl<I: Fn(u32) -> u64, L: Lengths> Reader<'_, I, L> {
     /// Lists all changes of a rank's level, whose operations run in the order of `list`.
     pub(super) fn list(&self, list: &[Op], changes: &mut Changes) {
         changes.clear();
@@ -102,7 +102,7 @@ impl<I: Fn(u32) -> u64, L: Lengths<1>> Reader<'_, I, L> {
                 line = &scaled;
             }
             let there = (self.run.there)(line.input + op.micro_batch.0);
-            let [length] = self.lengths.op(op, line.duration);
+            let length = self.lengths.op(op, line.duration);
             let start = there.max(ends.at);
             changes.of_op(ends, Change::new(start, line.start, STARTS));
             ends = Change::new(start + length, line.end, ENDS);
@@ -131,7 +131,7 @@ impl<I: Fn(u32) -> u64, L: Lengths<1>> Reader<'_, I, L> {
     fn pair_length(&self, first: Op, second: Op) -> Option<u64> {
         let inputs = self.run.inputs;
         let usual = inputs.costs().pair_duration(inputs.shape(), first, second).map(Duration::as_nanos)?;
-        let [length] = self.lengths.pair(first, second, usual);
+        let length = self.lengths.pair(first, second, usual);
         Some(length)
     }
 
@@ -150,7 +150,7 @@ impl<I: Fn(u32) -> u64, L: Lengths<1>> Reader<'_, I, L> {
             changes.sent(Change::new(arrival, -line.sent, GOES));
         }
         if line.received != 0 {
-            let [transit] = self.lengths.message(op, line.transit);
+            let transit = self.lengths.message(op, line.transit);
             let list = if line.from_first { &mut changes.from_first } else { &mut changes.from_others };
             list.push(Change::new(there - transit, line.received, ARRIVES));
         }
