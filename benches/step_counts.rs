@@ -21,7 +21,7 @@ use self::scatter::jitter;
 
 /// 1,920 events.
 const ONE_F_ONE_B: Size = (8, 64, 1);
-/// 1,984 events.
+/// 2,016 events.
 const INTERLEAVED: Size = (8, 16, 4);
 
 /// A way to run a step, with what it keeps from one run to the next.
