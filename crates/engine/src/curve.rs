@@ -10,6 +10,9 @@ pub trait Curve<const N: usize> {
 
 /// What becomes of a curve of sums over all accounts: dropped ([`NoCurve`]) or kept ([`Totals`]).
 pub trait TotalCurve {
+    /// Whether anything is kept of it.
+    const KEEPS: bool;
+
     /// The sum changes: the ns since the change before (or since the start), and by how many bytes, below 2^61 and
     /// negative where some are freed. Several changes at one instant count together.
     fn change(&mut self, since: u64, bytes: i64);
@@ -72,6 +75,8 @@ impl Totals {
 }
 
 impl TotalCurve for Totals {
+    const KEEPS: bool = true;
+
     fn clear(&mut self) {
         self.packed.clear();
         self.wide.clear();
@@ -89,6 +94,8 @@ impl TotalCurve for Totals {
 }
 
 impl TotalCurve for NoCurve {
+    const KEEPS: bool = false;
+
     fn clear(&mut self) {}
 
     #[inline]

@@ -122,12 +122,6 @@ impl StepBytes {
         all.map(largest_of).max().unwrap_or_default()
     }
 
-    /// Whether micro-batches are unequal.
-    #[inline]
-    pub(crate) const fn is_scaled(&self) -> bool {
-        self.is_scaled
-    }
-
     /// Whether any message has a size.
     pub(crate) fn any_sent(&self) -> bool {
         self.by_stage_and_kind.iter().any(|bytes| bytes.sent > 0)

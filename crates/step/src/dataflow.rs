@@ -106,7 +106,7 @@ impl Dataflow {
         }
         let mut run = Run { inputs, rows: &self.rows, orders, lengths: Usual, observer: () };
         self.wave.run(&mut run, &mut self.periods)?;
-        Ok(Times::new(inputs, self.wave.tallies()))
+        Ok(Times::new(inputs, self.wave.tallies(&run)))
     }
 
     /// How many operations the last call of [`Dataflow::times`] skipped.
@@ -125,9 +125,12 @@ impl Dataflow {
         (ops, messages): (&mut R, &mut M),
         levels: &mut Levels<C>,
     ) -> Result<Times, StepError> {
-        let times = self.run(step, orders, ops, messages)?;
+        self.rows.compile(step.inputs);
+        let observer = levels.observe(step.inputs, orders, &self.rows, Recording { ops, messages })?;
+        let times = self.run_observed(step, orders, observer)?;
         let Self { rows, wave, .. } = self;
-        let there = |slot| wave.there(slot);
+        let (slots, base) = wave.slots();
+        let there = move |slot: u32| slots[slot as usize] - base;
         levels.read(&Ended { inputs: step.inputs, orders, rows, there })?;
         Ok(times)
     }
@@ -140,11 +143,12 @@ impl Dataflow {
     ) -> Result<Times, StepError> {
         let (inputs, rows) = (step.inputs, &self.rows);
         if inputs.costs().micro_batch_scale.is_empty() {
-            self.wave.run(&mut Run { inputs, rows, orders, lengths: Usual, observer }, &mut ())?;
-        } else {
-            let lengths = Scaled(inputs.costs());
-            self.wave.run(&mut Run { inputs, rows, orders, lengths, observer }, &mut ())?;
+            let mut run = Run { inputs, rows, orders, lengths: Usual, observer };
+            self.wave.run(&mut run, &mut ())?;
+            return Ok(Times::new(inputs, self.wave.tallies(&run)));
         }
-        Ok(Times::new(inputs, self.wave.tallies()))
+        let mut run = Run { inputs, rows, orders, lengths: Scaled(inputs.costs()), observer };
+        self.wave.run(&mut run, &mut ())?;
+        Ok(Times::new(inputs, self.wave.tallies(&run)))
     }
 }

@@ -7,7 +7,7 @@ use crate::folded::FoldedMemory;
 use crate::lengths::Scaled;
 use crate::levels::{Ended, Levels};
 use crate::log::MessageSink;
-use crate::observe::Recording;
+use crate::observe::{Observer, Recording};
 use crate::rows::Rows;
 use crate::world::WorldMemory;
 use crate::{FifoStep, Inputs, StepError, Times};
@@ -71,22 +71,8 @@ impl Engine {
         ops: &mut R,
         messages: &mut M,
     ) -> Result<Times, StepError> {
-        let stuck = || StepError::stuck(inputs.shape(), orders);
-        if orders.ranks() != inputs.shape().ranks() {
-            return Err(stuck());
-        }
-        let Self { rows, first_places, folded, whole } = self;
-        rows.compile(inputs);
-        first_places.clear();
-        first_places.extend((0..orders.ranks() as u16).map(|rank| orders.range(Rank(rank)).start));
-        let policy = Box::new(InOrder::new(orders));
-        let observer = Recording { ops, messages };
-        if let Some(step) = how.fold(inputs) {
-            return folded.run(step, rows, first_places, policy, observer)?.ok_or_else(stuck);
-        }
-        let lengths = Scaled(inputs.costs());
-        whole.run(inputs, rows, first_places, policy, lengths, None, observer)?;
-        if whole.is_done() { Ok(Times::new(inputs, whole.tallies())) } else { Err(stuck()) }
+        self.rows.compile(inputs);
+        self.run_observed(inputs, orders, how, Recording { ops, messages })
     }
 
     /// The same, and then every rank's level of memory.
@@ -101,13 +87,46 @@ impl Engine {
         (ops, messages): (&mut R, &mut M),
         levels: &mut Levels<C>,
     ) -> Result<Times, StepError> {
-        let times = self.run(inputs, orders, how, ops, messages)?;
+        self.rows.compile(inputs);
+        let observer = levels.observe(inputs, orders, &self.rows, Recording { ops, messages })?;
+        let times = self.run_observed(inputs, orders, how, observer)?;
         let Self { rows, folded, whole, .. } = self;
         if how.fold(inputs).is_some() {
-            levels.read(&Ended { inputs, orders, rows, there: |slot| folded.there(slot) })?;
+            let (slots, base) = folded.slots();
+            levels.read(&Ended {
+                inputs,
+                orders,
+                rows,
+                there: move |slot: u32| slots[slot as usize] - base,
+            })?;
         } else {
-            levels.read(&Ended { inputs, orders, rows, there: |slot| whole.there(slot) })?;
+            let slots = whole.slots();
+            levels.read(&Ended { inputs, orders, rows, there: |slot| slots[slot as usize].as_nanos() })?;
         }
         Ok(times)
+    }
+
+    /// Runs with rows that are compiled already.
+    fn run_observed<O: Observer>(
+        &mut self,
+        inputs: &Inputs,
+        orders: &Orders,
+        how: Messages,
+        observer: O,
+    ) -> Result<Times, StepError> {
+        let stuck = || StepError::stuck(inputs.shape(), orders);
+        if orders.ranks() != inputs.shape().ranks() {
+            return Err(stuck());
+        }
+        let Self { rows, first_places, folded, whole } = self;
+        first_places.clear();
+        first_places.extend((0..orders.ranks() as u16).map(|rank| orders.range(Rank(rank)).start));
+        let policy = Box::new(InOrder::new(orders));
+        if let Some(step) = how.fold(inputs) {
+            return folded.run(step, rows, first_places, policy, observer)?.ok_or_else(stuck);
+        }
+        let lengths = Scaled(inputs.costs());
+        whole.run(inputs, rows, first_places, policy, lengths, None, observer)?;
+        if whole.is_done() { Ok(Times::new(inputs, whole.tallies())) } else { Err(stuck()) }
     }
 }

@@ -122,7 +122,7 @@ impl<L: Lengths, O: Observer> FoldedWorld<'_, L, O> {
         let Delivery { start, arrival, awakens } = delivery;
         let receiver = Rank(row.receiver as u16);
         if row.sends {
-            self.observer.sent(row.pair, at.place, start, arrival);
+            self.observer.sent(row, at.place, start, arrival);
         } else {
             self.observer.sent_nothing(at.place);
         }
@@ -328,10 +328,9 @@ impl FoldedMemory {
         Ok(None)
     }
 
-    /// When the input of a slot was there, in the last run.
-    #[inline]
-    pub(crate) fn there(&self, slot: u32) -> u64 {
-        self.slots[slot as usize] - self.base_before
+    /// When the input of each slot was there in the last run, and its base.
+    pub(crate) fn slots(&self) -> (&[u64], u64) {
+        (&self.slots, self.base_before)
     }
 
     fn run_with<L: Lengths, O: Observer>(

@@ -271,7 +271,8 @@ impl Alone {
         }
         let (Self { rows, wave }, inputs) = (self, replicas.inputs);
         rows.compile(inputs);
-        wave.run(&mut Run { inputs, rows, orders, lengths, observer: () }, &mut ())?;
-        Ok(Some(replicas.makespan(wave.tallies(), lengths)))
+        let mut run = Run { inputs, rows, orders, lengths, observer: () };
+        wave.run(&mut run, &mut ())?;
+        Ok(Some(replicas.makespan(wave.tallies(&run), lengths)))
     }
 }

@@ -4,9 +4,12 @@ use pipestep_schedule::Op;
 
 use crate::Costs;
 
-/// Lengths of single operations and messages in ns, given the usual length of their row. The loops are generic over it,
-/// so that a step whose micro-batches are alike pays nothing for the choice.
+/// Lengths of single operations and messages in `N` replicas of a step, given the usual length of their row. The
+/// loops are generic over it, so that a step whose micro-batches are alike pays nothing for the choice.
 pub(crate) trait Lengths {
+    /// Whether all are the usual ones.
+    const USUAL: bool = false;
+
     /// The length of operation `op`.
     fn op(&self, op: Op, usual: u64) -> u64;
 
@@ -26,6 +29,8 @@ pub(crate) struct Usual;
 pub(crate) struct Scaled<'a>(pub(crate) &'a Costs);
 
 impl Lengths for Usual {
+    const USUAL: bool = true;
+
     #[inline]
     fn op(&self, _op: Op, usual: u64) -> u64 {
         usual

@@ -3,21 +3,25 @@
 //! Nothing but the instants at which inputs were there is needed for it: an operation starts when its input is there
 //! and its rank is free, and a message begins to arrive its length before it is there. So the run keeps no record, and
 //! tells nothing. A rank's level changes with its operations, in their order, and with the messages that it sends and
-//! receives; those of one link are in order of time too. So a few lists woven together give all changes in order.
+//! receives; those of one link are in order of time too ([`flights`]). So a few lists woven together ([`weave`]) give all
+//! changes in order.
 //!
 //! Only the sum of all accounts is kept; what it consists of at the peak follows from how far the rank had come by
 //! then. [`crate::memory`] reads every account off a finished record, and a property test holds the two together.
 
-mod changes;
+mod flights;
 mod lines;
+mod weave;
 
 use pipestep_engine::{Bytes, LARGEST_LEVEL, LedgerError, Peak, Time, TotalCurve};
 use pipestep_schedule::{Op, Orders, Rank};
 
-use self::changes::{Changes, Progress, Sum};
-use self::lines::{Lines, Reader};
+use self::flights::{Flights, Keeping};
+use self::lines::Lines;
+use self::weave::{Level, Reader, Top};
 use crate::bytes::{StepBytes, held};
 use crate::lengths::{Lengths, Scaled, Usual};
+use crate::observe::Recording;
 use crate::rows::Rows;
 use crate::{ACCOUNTS, Account, Inputs, StepError};
 
@@ -27,17 +31,13 @@ pub struct Levels<C> {
     ranks: Vec<RankLevel<C>>,
     bytes: StepBytes,
     lines: Lines,
-    changes: Changes,
+    flights: Flights,
 }
 
 /// One rank.
 #[derive(Clone, Debug, Default)]
 struct RankLevel<C> {
-    /// The highest level, and its first instant.
-    top: i64,
-    top_at: u64,
-    /// How far the rank had come by then.
-    progress: Progress,
+    top: Top,
     curve: C,
 }
 
@@ -63,41 +63,55 @@ impl<C: TotalCurve + Default> Levels<C> {
 
     /// A rank's peak in the last run, which was that of `inputs` and `orders`.
     pub fn peak(&self, inputs: &Inputs, orders: &Orders, rank: Rank) -> Peak<ACCOUNTS> {
-        let level = &self.ranks[rank.index()];
+        let top = &self.ranks[rank.index()].top;
         let mut accounts = [0; ACCOUNTS];
-        if level.top > 0 {
-            accounts = self.accounts(inputs, orders.rank(rank), rank, level);
+        if top.level > 0 {
+            accounts = self.accounts(inputs, orders.rank(rank), rank, top);
         }
-        Peak { bytes: bytes(level.top), at: Time::from_nanos(level.top_at), accounts: accounts.map(bytes) }
+        Peak { bytes: bytes(top.level), at: Time::from_nanos(top.at), accounts: accounts.map(bytes) }
     }
 
     /// What the highest level consists of.
-    fn accounts(&self, inputs: &Inputs, list: &[Op], rank: Rank, level: &RankLevel<C>) -> [i64; ACCOUNTS] {
-        let progress = level.progress;
+    fn accounts(&self, inputs: &Inputs, list: &[Op], rank: Rank, top: &Top) -> [i64; ACCOUNTS] {
         let mut accounts = held(inputs, rank);
         let mut add = |account: Account, bytes: i64| accounts[account as usize] += bytes;
-        for bytes in list[..progress.starts as usize].iter().map(|&op| self.bytes.of(inputs, op)) {
+        for bytes in list[..top.starts].iter().map(|&op| self.bytes.of(inputs, op)) {
             add(Account::Activations, bytes.kept);
             add(Account::Workspace, bytes.used);
             add(Account::ReceiveBuffers, -bytes.consumed);
         }
-        for bytes in list[..progress.ends as usize].iter().map(|&op| self.bytes.of(inputs, op)) {
+        for bytes in list[..top.ends].iter().map(|&op| self.bytes.of(inputs, op)) {
             add(Account::Activations, -bytes.freed);
             add(Account::Workspace, -bytes.unused);
         }
-        add(Account::ReceiveBuffers, progress.received);
+        add(Account::ReceiveBuffers, top.received);
         // The rest is on its way out.
-        accounts[Account::SendBuffers as usize] = level.top - accounts.iter().sum::<i64>();
+        accounts[Account::SendBuffers as usize] = top.level - accounts.iter().sum::<i64>();
         accounts
     }
 
-    /// Reads the levels off a run.
+    /// Keeps what reading needs of the run that is to come, besides `record`.
     ///
     /// # Errors
     /// [`StepError::Ledger`] for more bytes than a ledger can hold.
-    pub(crate) fn read<I: Fn(u32) -> u64>(&mut self, run: &Ended<'_, I>) -> Result<(), StepError> {
-        self.bytes.compile(run.inputs, run.rows);
-        check(self.bytes.largest(run.inputs), 0)?;
+    pub(crate) fn observe<'a, R, M>(
+        &'a mut self,
+        inputs: &'a Inputs,
+        orders: &'a Orders,
+        rows: &Rows,
+        record: Recording<'a, R, M>,
+    ) -> Result<Keeping<'a, R, M>, StepError> {
+        self.bytes.compile(inputs, rows);
+        check(self.bytes.largest(inputs), 0)?;
+        self.flights.compile(inputs.shape(), rows);
+        Ok(Keeping { inputs, orders, bytes: &self.bytes, flights: &mut self.flights, record })
+    }
+
+    /// Reads the levels off a run that was observed.
+    ///
+    /// # Errors
+    /// [`StepError::Ledger`] for more bytes than a ledger can hold.
+    pub(crate) fn read<I: Fn(u32) -> u64 + Copy>(&mut self, run: &Ended<'_, I>) -> Result<(), StepError> {
         self.lines.compile(run.inputs, run.rows, &self.bytes);
         self.ranks.resize_with(run.inputs.shape().ranks(), RankLevel::default);
         if run.inputs.costs().micro_batch_scale.is_empty() {
@@ -107,21 +121,20 @@ impl<C: TotalCurve + Default> Levels<C> {
         }
     }
 
-    fn read_all<I: Fn(u32) -> u64, L: Lengths>(
+    fn read_all<I: Fn(u32) -> u64 + Copy, L: Lengths>(
         &mut self,
         run: &Ended<'_, I>,
         lengths: L,
     ) -> Result<(), StepError> {
-        let Self { ranks, bytes, lines, changes } = self;
+        let Self { ranks, bytes, lines, flights } = self;
         let reader = Reader { run, lengths, bytes, lines };
-        for (rank, level) in (0..).map(Rank).zip(ranks) {
-            reader.list(run.orders.rank(rank), changes);
-            level.curve.clear();
-            let mut sum = Sum::new(held(run.inputs, rank).iter().sum(), &mut level.curve);
-            changes.weave(&mut sum);
-            (level.top, level.top_at) = sum.top();
-            level.progress = changes.progress(level.top_at);
-            check((level.top, rank), level.top_at)?;
+        for (rank, of_rank) in (0..).map(Rank).zip(ranks) {
+            of_rank.curve.clear();
+            let messages = flights.of(rank, run.inputs.links);
+            let held = held(run.inputs, rank).iter().sum();
+            let (list, setup) = (run.orders.rank(rank), run.inputs.costs().setup.as_nanos());
+            of_rank.top = reader.weave(list, Level::new(held, setup, messages, &mut of_rank.curve));
+            check((of_rank.top.level, rank), of_rank.top.at)?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use pipestep_schedule::{MicroBatch, Op, Rank, Stage};
 
 use crate::Arbitration;
 use crate::observe::{Observer, Place};
-use crate::rows::NONE;
+use crate::rows::{NONE, Rows};
 use crate::world::{Event, Queue};
 
 /// Messages that wait in line and arrive as events.
@@ -31,8 +31,6 @@ pub(crate) struct Flight {
     pub(crate) at: Place,
     /// The slot that it fills.
     pub(crate) slot: u32,
-    /// The ordered pair of ranks that it travels between.
-    pub(crate) pair: u32,
     pub(crate) receiver: Rank,
 }
 
@@ -61,11 +59,18 @@ impl Arbitrated {
         }
     }
 
-    fn start<O: Observer>(&mut self, now: Time, message: &Waiting, queue: &mut Queue, observer: &mut O) {
+    fn start<O: Observer>(
+        &mut self,
+        now: Time,
+        message: &Waiting,
+        rows: &Rows,
+        queue: &mut Queue,
+        observer: &mut O,
+    ) {
         let Waiting { flight, length, link, .. } = *message;
         // Inputs::new keeps the sum of all times below 2^63 ns, so this cannot overflow.
         let end = Time::from_nanos(now.as_nanos() + length);
-        observer.sent(flight.pair, flight.at.place, now.as_nanos(), end.as_nanos());
+        observer.sent(rows.of(flight.at.op), flight.at.place, now.as_nanos(), end.as_nanos());
         let number = self.spare.pop().unwrap_or(self.under_way.len() as u32);
         if number as usize == self.under_way.len() {
             self.under_way.push((flight, link));
@@ -93,13 +98,19 @@ impl Arbitrated {
     }
 
     /// Lets every free link take one of the messages that wait for it.
-    pub(crate) fn choose<O: Observer>(&mut self, now: Time, queue: &mut Queue, observer: &mut O) {
+    pub(crate) fn choose<O: Observer>(
+        &mut self,
+        now: Time,
+        rows: &Rows,
+        queue: &mut Queue,
+        observer: &mut O,
+    ) {
         while let Some(message) = self.unlimited.pop() {
-            self.start(now, &message, queue, observer);
+            self.start(now, &message, rows, queue, observer);
         }
         while let Some(link) = self.contested.pop() {
             if let Some(next) = self.links[link as usize].take() {
-                self.start(now, &next, queue, observer);
+                self.start(now, &next, rows, queue, observer);
             }
         }
     }

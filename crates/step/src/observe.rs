@@ -12,6 +12,7 @@ use pipestep_engine::{Interval, Recorder, Time};
 use pipestep_schedule::Op;
 
 use crate::log::MessageSink;
+use crate::rows::Row;
 
 /// An operation and where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,9 +28,9 @@ pub(crate) trait Observer {
     #[inline(always)]
     fn ran(&mut self, _place: usize, _start: u64, _end: u64) {}
 
-    /// The message of the operation at `place` travels between a pair of ranks from `start` to `end`.
+    /// The message of the operation at `place`, whose row this is, is on its link from `start` to `end`.
     #[inline(always)]
-    fn sent(&mut self, _pair: u32, _place: usize, _start: u64, _end: u64) {}
+    fn sent(&mut self, _row: &Row, _place: usize, _start: u64, _end: u64) {}
 
     /// The operation at `place` sends no message.
     #[inline(always)]
@@ -51,8 +52,8 @@ impl<R: Recorder, M: MessageSink> Observer for Recording<'_, R, M> {
     }
 
     #[inline(always)]
-    fn sent(&mut self, pair: u32, place: usize, start: u64, end: u64) {
-        self.messages.sent(pair, place, interval(start, end));
+    fn sent(&mut self, row: &Row, place: usize, start: u64, end: u64) {
+        self.messages.sent(row.pair, place, interval(start, end));
     }
 
     #[inline(always)]

@@ -8,13 +8,15 @@
 use pipestep_engine::Duration;
 use pipestep_schedule::{Kind, MicroBatch, Op, Rank, Shape, Stage};
 
+use crate::bytes::signed;
 use crate::{Costs, Inputs, Links};
 
 /// No link, pair or rank.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Everything that the loops need to know about one kind of operation on one stage.
+/// Everything that the loops need to know about one kind of operation on one stage, in a cache line of its own.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub(crate) struct Row {
     /// Length of the operation in ns.
     pub(crate) duration: u64,
@@ -30,6 +32,8 @@ pub(crate) struct Row {
     pub(crate) pair: u32,
     /// The rank that receives its result, or [`NONE`].
     pub(crate) receiver: u32,
+    /// The size of its message, 0 if there is none; negative where micro-batches have sizes of their own.
+    pub(crate) bytes: i64,
     /// Whether the receiver is another rank, so that there is a message.
     pub(crate) sends: bool,
 }
@@ -97,18 +101,6 @@ impl Rows {
         &self.by_stage_and_kind[op.stage.index() * Kind::ALL.len() + op.kind as usize]
     }
 
-    /// The row of the message that an operation receives from another rank.
-    pub(crate) fn received(&self, shape: &Shape, op: Op) -> Option<&Row> {
-        let maker = match op.kind {
-            Kind::Forward => Op { stage: shape.previous(op.stage)?, ..op },
-            Kind::Backward | Kind::InputGradient => {
-                Op { kind: Kind::Backward, stage: shape.next(op.stage)?, ..op }
-            }
-            Kind::WeightGradient => return None,
-        };
-        Some(self.of(maker)).filter(|row| row.sends)
-    }
-
     /// The slots that are always ready.
     pub(crate) const fn always_ready(&self) -> std::ops::Range<usize> {
         0..self.stride
@@ -127,6 +119,7 @@ impl Rows {
         let rank = shape.rank_of(op.stage);
         let receiver = to.map(|stage| shape.rank_of(stage));
         let sends = receiver.is_some_and(|to| to != rank);
+        let sign = if costs.micro_batch_scale.is_empty() { 1 } else { -1 };
         let pair = receiver.filter(|_| sends).map_or(NONE, |to| self.pair(rank, to));
         let gradient = usize::from(op.kind != Kind::Forward);
         let slot = |stage: Stage| (self.stride * (2 + gradient * self.stages + stage.index())) as u32;
@@ -142,6 +135,7 @@ impl Rows {
             },
             pair,
             receiver: receiver.map_or(NONE, |rank| u32::from(rank.0)),
+            bytes: if sends { signed(sent.bytes.get()) * sign } else { 0 },
             sends,
         }
     }

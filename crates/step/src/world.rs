@@ -135,7 +135,7 @@ impl<L: Lengths, O: Observer> World<Queue> for StepWorld<'_, L, O> {
         }
         // What a rank started and ended at once comes before any link's choice.
         if queue.peek_time() != Some(now) {
-            self.links.choose(now, queue, &mut self.observer);
+            self.links.choose(now, self.rows, queue, &mut self.observer);
         }
         Ok(())
     }
@@ -166,7 +166,7 @@ impl<L: Lengths, O: Observer> StepWorld<'_, L, O> {
         let (slot, receiver) = (row.output + op.micro_batch.0, Rank(row.receiver as u16));
         if row.sends {
             let length = self.lengths.message(op, row.message);
-            let flight = Flight { at, slot, pair: row.pair, receiver };
+            let flight = Flight { at, slot, receiver };
             return self.links.send(now, row.link, length, flight);
         }
         self.observer.sent_nothing(place);
@@ -346,10 +346,9 @@ impl WorldMemory {
         self.unfinished().is_none()
     }
 
-    /// When the input of a slot was there, in the last run.
-    #[inline]
-    pub(crate) fn there(&self, slot: u32) -> u64 {
-        self.slots[slot as usize].as_nanos()
+    /// When the input of each slot was there in the last run.
+    pub(crate) fn slots(&self) -> &[Time] {
+        &self.slots
     }
 
     /// What each rank counted.

@@ -13,7 +13,7 @@ use pipestep_schedule::{Op, Orders, Rank};
 
 use crate::lengths::Lengths;
 use crate::observe::{Observer, Place};
-use crate::rows::{NONE, Row, Rows};
+use crate::rows::{Row, Rows};
 use crate::times::Tally;
 use crate::{Inputs, StepError};
 
@@ -28,6 +28,8 @@ pub(crate) struct Wave {
     /// The ranks whose lists are not at their ends, in the order of the next sweep.
     active: Vec<u16>,
     pub(super) base: u64,
+    /// When every rank is free for its first operation.
+    begin: u64,
 }
 
 /// A rank's progress through its list.
@@ -38,7 +40,6 @@ pub(super) struct RankState {
     pub(super) end: u32,
     pub(super) free: u64,
     pub(super) busy: u64,
-    first_start: u64,
 }
 
 /// What one sweep came to.
@@ -74,7 +75,14 @@ pub(crate) struct Run<'a, L, O> {
 
 impl Default for Wave {
     fn default() -> Self {
-        Self { slots: Vec::new(), links: Vec::new(), ranks: Vec::new(), active: Vec::new(), base: 1 }
+        Self {
+            slots: Vec::new(),
+            links: Vec::new(),
+            ranks: Vec::new(),
+            active: Vec::new(),
+            base: 1,
+            begin: 1,
+        }
     }
 }
 
@@ -116,17 +124,30 @@ impl Wave {
     }
 
     /// What the ranks counted in the last run, which ended well.
-    pub(crate) fn tallies(&self) -> impl Iterator<Item = Tally> + '_ {
-        self.ranks.iter().map(move |rank| {
-            let net = |at: u64| at.saturating_sub(self.base);
-            Tally::of(rank.busy, net(rank.first_start), net(rank.free))
+    pub(crate) fn tallies<'a, L, O>(&'a self, run: &'a Run<'_, L, O>) -> impl Iterator<Item = Tally> + 'a {
+        let net = |at: u64| at - self.base;
+        (0..).map(Rank).zip(&self.ranks).map(move |(rank, state)| {
+            let first = self.first_start(run, rank).map_or(u64::MAX, net);
+            Tally::of(state.busy, first, net(state.free))
         })
     }
 
-    /// When the input of a slot was there, in the last run.
-    #[inline]
-    pub(super) fn there(&self, slot: u32) -> u64 {
-        self.slots[slot as usize] - self.base
+    /// When a rank's first operation started, which the slots still tell.
+    fn first_start<L, O>(&self, run: &Run<'_, L, O>, rank: Rank) -> Option<u64> {
+        let range = run.orders.range(rank);
+        let place = range.start;
+        let ready = |place: usize| {
+            let op = run.orders.all()[place];
+            self.slots[(run.rows.of(op).input + op.micro_batch.0) as usize]
+        };
+        let is_pair = run.orders.all().get(place)?.paired && run.pair_length(place).is_some();
+        let inputs = place..range.end.min(place + if is_pair { 2 } else { 1 });
+        Some(inputs.map(ready).max()?.max(self.begin))
+    }
+
+    /// When the input of each slot was there in the last run, and its base.
+    pub(super) fn slots(&self) -> (&[u64], u64) {
+        (&self.slots, self.base)
     }
 
     fn reset(&mut self, inputs: &Inputs, rows: &Rows, orders: &Orders) {
@@ -144,22 +165,26 @@ impl Wave {
         self.slots[rows.always_ready()].fill(self.base);
         self.links.clear();
         self.links.resize(rows.links, self.base);
-        let free = self.base + inputs.costs().setup.as_nanos();
+        self.begin = self.base + inputs.costs().setup.as_nanos();
+        let free = self.begin;
         self.ranks.clear();
         self.ranks.extend((0..orders.ranks() as u16).map(|rank| {
             let list = orders.range(Rank(rank));
             let (place, end) = (list.start as u32, list.end as u32);
-            RankState { place, end, free, busy: 0, first_start: u64::MAX }
+            RankState { place, end, free, busy: 0 }
         }));
         let ranks = &self.ranks;
         self.active.clear();
-        self.active.extend((0..ranks.len() as u16).filter(|&rank| !ranks[rank as usize].is_done()));
+        let count = ranks.len() as u16;
+        // Neighbours lie apart: what one makes, the next one needs, and would have to wait for.
+        let apart = (0..count).step_by(2).chain((1..count).step_by(2));
+        self.active.extend(apart.filter(|&rank| !ranks[rank as usize].is_done()));
     }
 
     /// Lets every rank run one operation (or one pair) if it can.
     #[inline]
     fn sweep<L: Lengths, O: Observer>(&mut self, run: &mut Run<'_, L, O>) -> Sweep {
-        let Self { slots, links, ranks, active, base } = self;
+        let Self { slots, links, ranks, active, base, .. } = self;
         let mut tables = Tables { slots, links, base: *base };
         let (all, mut sweep) = (run.orders.all(), Sweep { ran: 0, ended: 0 });
         for &rank in active.iter() {
@@ -176,7 +201,7 @@ impl Wave {
             }
             let row = run.rows.of(op);
             let Some(ready) = tables.ready(row, op) else { continue };
-            let start = state.free.max(ready);
+            let start = latest(state.free, ready);
             let end = state.run(start, run.lengths.op(op, row.duration));
             state.place += 1;
             sweep.ran += 1;
@@ -250,15 +275,15 @@ impl Tables<'_> {
         if row.sends {
             let mut start = end;
             let length = run.lengths.message(op, row.message);
-            if row.link == NONE {
-                arrival = start + length;
-            } else {
-                let link = &mut self.links[row.link as usize];
-                start = end.max(*link);
+            // There is none for messages without a link of their own.
+            if let Some(link) = self.links.get_mut(row.link as usize) {
+                start = latest(end, *link);
                 arrival = start + length;
                 *link = arrival;
+            } else {
+                arrival = start + length;
             }
-            run.observer.sent(row.pair, place, self.net(start), self.net(arrival));
+            run.observer.sent(row, place, self.net(start), self.net(arrival));
         } else {
             run.observer.sent_nothing(place);
         }
@@ -282,8 +307,13 @@ impl RankState {
     fn run(&mut self, start: u64, length: u64) -> u64 {
         let end = start + length;
         self.busy += length;
-        self.first_start = self.first_start.min(start);
         self.free = end;
         end
     }
+}
+
+/// The later of two instants, without a branch that could not be guessed.
+#[inline]
+fn latest(a: u64, b: u64) -> u64 {
+    std::hint::select_unpredictable(a < b, b, a)
 }

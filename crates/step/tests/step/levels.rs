@@ -1,6 +1,6 @@
 //! Levels read off a run that kept no record against the ledgers that are read off one that did.
 
-use pipestep_engine::{Bytes, NoRecord, Time, Totals};
+use pipestep_engine::{Bytes, NoCurve, NoRecord, Time, Totals};
 use pipestep_schedule::{Orders, Plan, Rank, Shape, find};
 use pipestep_step::{
     ACCOUNTS, Costs, Dataflow, Engine, FifoStep, Inputs, Levels, Links, MemoryCurve, MessageMode, RankCost,
@@ -21,20 +21,26 @@ fn without_repeats(steps: impl Iterator<Item = (Time, Bytes)>) -> Vec<(Time, Byt
     steps.filter(|&(_, bytes)| std::mem::replace(&mut held, bytes) != bytes).collect()
 }
 
-/// Every way of running a step gives the levels of the ledgers.
+/// Every way of running a step gives the levels of the ledgers, and the same peaks without curves.
 fn check(inputs: &Inputs, orders: &Orders) -> Result<(), TestCaseError> {
     let read = simulate(inputs, Plan::Fixed(orders.clone())).unwrap();
-    let (mut engine, mut pass, mut levels) = (Engine::new(), Dataflow::new(), Levels::<Totals>::new());
+    let (mut engine, mut pass) = (Engine::new(), Dataflow::new());
+    let (mut levels, mut peaks) = (Levels::<Totals>::new(), Levels::<NoCurve>::new());
     for how in [Some(MessageMode::Folded), None, Some(MessageMode::Events), None, Some(MessageMode::Folded)] {
         let nothing = (&mut NoRecord, &mut NoRecord);
         if let Some(how) = how {
             engine.run_with_levels(inputs, orders, how, nothing, &mut levels).unwrap();
+            let nothing = (&mut NoRecord, &mut NoRecord);
+            engine.run_with_levels(inputs, orders, how, nothing, &mut peaks).unwrap();
         } else if let Some(step) = FifoStep::new(inputs) {
             pass.run_with_levels(step, orders, nothing, &mut levels).unwrap();
+            let nothing = (&mut NoRecord, &mut NoRecord);
+            pass.run_with_levels(step, orders, nothing, &mut peaks).unwrap();
         }
         for (number, outcome) in read.summary.ranks.iter().enumerate() {
             let rank = Rank(number as u16);
             prop_assert_eq!(levels.peak(inputs, orders, rank), outcome.peak);
+            prop_assert_eq!(peaks.peak(inputs, orders, rank), outcome.peak);
             let curve = without_repeats(levels.curve(rank).steps());
             prop_assert_eq!(curve, totals(&read.curves[number]));
         }

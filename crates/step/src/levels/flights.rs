@@ -1,0 +1,164 @@
+//! The messages with a size, by pair of ranks, as a run tells of them; and each rank's, in order of time.
+
+#![expect(
+    clippy::inline_always,
+    reason = "what these change stays in registers only where they are inlined; left to itself, the compiler calls them"
+)]
+
+use pipestep_engine::Recorder;
+use pipestep_schedule::{Kind, MicroBatch, Op, Orders, Rank, Shape, Stage};
+
+use crate::Inputs;
+use crate::Links;
+use crate::bytes::StepBytes;
+use crate::log::MessageSink;
+use crate::observe::{Observer, Recording};
+use crate::rows::{Row, Rows};
+
+/// Past every instant.
+pub(super) const NEVER: u64 = u64::MAX;
+
+/// One message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flight {
+    /// When it begins to arrive: the receiver holds a buffer from then on.
+    pub(super) begins: u64,
+    /// When it has arrived: the sender holds a buffer until then.
+    pub(super) arrives: u64,
+    pub(super) bytes: i64,
+}
+
+/// All messages with a size.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flights {
+    /// Those of one pair of ranks after those of another, each in order of time.
+    all: Vec<Flight>,
+    /// By pair: where its messages begin, and where its next one goes.
+    first: Vec<u32>,
+    next: Vec<u32>,
+    /// By rank: the pairs in which it sends, and those in which it receives.
+    pairs: Vec<[Vec<u32>; 2]>,
+    /// What one rank sends and receives, where that must be put in order.
+    sorted: [Vec<Flight>; 2],
+}
+
+impl Flights {
+    /// Makes room for the messages of a step.
+    pub(super) fn compile(&mut self, shape: &Shape, rows: &Rows) {
+        self.pairs.iter_mut().flatten().for_each(Vec::clear);
+        self.pairs.resize_with(shape.ranks(), Default::default);
+        self.next.clear();
+        self.next.resize(rows.pairs.len(), 0);
+        for (pair, (from, to)) in (0..).zip(&rows.pairs) {
+            self.pairs[from.index()][0].push(pair);
+            self.pairs[to.index()][1].push(pair);
+        }
+        for stage in (0..shape.stages() as u16).map(Stage) {
+            let messages = shape.micro_batches_of(stage).len() as u32;
+            for kind in [Kind::Forward, Kind::Backward] {
+                if let Some(count) =
+                    self.next.get_mut(rows.of(Op::new(kind, stage, MicroBatch(0))).pair as usize)
+                {
+                    *count += messages;
+                }
+            }
+        }
+        self.first.clear();
+        let mut room = 0;
+        for next in &mut self.next {
+            self.first.push(room);
+            room += spread(*next as usize) as u32;
+            *next = self.first[self.first.len() - 1];
+        }
+        if self.all.len() < room as usize {
+            self.all.resize(room as usize, Flight { begins: 0, arrives: 0, bytes: 0 });
+        }
+    }
+
+    /// The next message of a pair.
+    #[inline(always)]
+    fn push(&mut self, pair: u32, flight: Flight) {
+        let next = &mut self.next[pair as usize];
+        // There is room for all but what orders send twice, which are refused when they end.
+        if let Some(place) = self.all.get_mut(*next as usize) {
+            *place = flight;
+            *next += 1;
+        }
+    }
+
+    fn pair(&self, pair: u32) -> &[Flight] {
+        &self.all[self.first[pair as usize] as usize..self.next[pair as usize] as usize]
+    }
+
+    /// The messages that a rank sends in order of arrival, and those that it receives in the order in which they begin
+    /// to: in two lists each.
+    pub(super) fn of(&mut self, rank: Rank, links: Links) -> [[&[Flight]; 2]; 2] {
+        let pairs = &self.pairs[rank.index()];
+        // A serial link keeps the order of its messages.
+        if links != Links::Unlimited && pairs.iter().all(|pairs| pairs.len() <= 2) {
+            let list =
+                |side: usize, number: usize| pairs[side].get(number).map_or(&[][..], |&pair| self.pair(pair));
+            return [0, 1].map(|side| [0, 1].map(|number| list(side, number)));
+        }
+        let mut sorted = std::mem::take(&mut self.sorted);
+        for (sorted, pairs) in sorted.iter_mut().zip(pairs) {
+            sorted.clear();
+            sorted.extend(pairs.iter().flat_map(|&pair| self.pair(pair)));
+        }
+        sorted[0].sort_by_key(|flight| flight.arrives);
+        sorted[1].sort_by_key(|flight| flight.begins);
+        self.sorted = sorted;
+        let [sent, received] = &self.sorted;
+        [[sent, &[]], [received, &[]]]
+    }
+}
+
+/// Keeps messages for levels, besides what else is kept.
+pub(crate) struct Keeping<'a, R, M> {
+    pub(super) inputs: &'a Inputs,
+    pub(super) orders: &'a Orders,
+    pub(super) bytes: &'a StepBytes,
+    pub(super) flights: &'a mut Flights,
+    pub(super) record: Recording<'a, R, M>,
+}
+
+impl<R: Recorder, M: MessageSink> Observer for Keeping<'_, R, M> {
+    #[inline(always)]
+    fn ran(&mut self, place: usize, start: u64, end: u64) {
+        self.record.ran(place, start, end);
+    }
+
+    #[inline(always)]
+    fn sent(&mut self, row: &Row, place: usize, begins: u64, arrives: u64) {
+        self.record.sent(row, place, begins, arrives);
+        let bytes = row.bytes;
+        if bytes > 0 {
+            self.flights.push(row.pair, Flight { begins, arrives, bytes });
+        } else if bytes < 0 {
+            self.sent_scaled(row.pair, place, begins, arrives);
+        }
+    }
+
+    #[inline(always)]
+    fn sent_nothing(&mut self, place: usize) {
+        self.record.sent_nothing(place);
+    }
+}
+
+impl<R, M> Keeping<'_, R, M> {
+    /// The micro-batch has a size of its own.
+    #[cold]
+    fn sent_scaled(&mut self, pair: u32, place: usize, begins: u64, arrives: u64) {
+        let bytes = self.bytes.of(self.inputs, self.orders.all()[place]).sent;
+        if bytes > 0 {
+            self.flights.push(pair, Flight { begins, arrives, bytes });
+        }
+    }
+}
+
+/// Room for at least `count` messages, in an odd number of cache lines: lists that grow side by side would push one
+/// another out of the cache if they began in the same few sets of it.
+const fn spread(count: usize) -> usize {
+    const IN_THREE_LINES: usize = 8;
+    (count.div_ceil(IN_THREE_LINES) | 1) * IN_THREE_LINES
+}
