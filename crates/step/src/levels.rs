@@ -103,7 +103,7 @@ impl<C: TotalCurve + Default> Levels<C> {
     ) -> Result<Keeping<'a, R, M>, StepError> {
         self.bytes.compile(inputs, rows);
         check(self.bytes.largest(inputs), 0)?;
-        self.flights.compile(inputs.shape(), rows);
+        self.flights.reset(inputs.shape().ranks(), rows);
         Ok(Keeping { inputs, orders, bytes: &self.bytes, flights: &mut self.flights, record })
     }
 

@@ -6,7 +6,7 @@
 )]
 
 use pipestep_engine::Recorder;
-use pipestep_schedule::{Kind, MicroBatch, Op, Orders, Rank, Shape, Stage};
+use pipestep_schedule::{Orders, Rank};
 
 use crate::Inputs;
 use crate::Links;
@@ -31,11 +31,8 @@ pub(super) struct Flight {
 /// All messages with a size.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flights {
-    /// Those of one pair of ranks after those of another, each in order of time.
-    all: Vec<Flight>,
-    /// By pair: where its messages begin, and where its next one goes.
-    first: Vec<u32>,
-    next: Vec<u32>,
+    /// By pair of ranks, each in order of time.
+    by_pair: Vec<Vec<Flight>>,
     /// By rank: the pairs in which it sends, and those in which it receives.
     pairs: Vec<[Vec<u32>; 2]>,
     /// What one rank sends and receives, where that must be put in order.
@@ -43,51 +40,26 @@ pub(crate) struct Flights {
 }
 
 impl Flights {
-    /// Makes room for the messages of a step.
-    pub(super) fn compile(&mut self, shape: &Shape, rows: &Rows) {
+    /// Forgets all messages, for another step.
+    pub(super) fn reset(&mut self, ranks: usize, rows: &Rows) {
+        self.by_pair.iter_mut().for_each(Vec::clear);
+        self.by_pair.resize_with(rows.pairs.len().max(self.by_pair.len()), Vec::new);
         self.pairs.iter_mut().flatten().for_each(Vec::clear);
-        self.pairs.resize_with(shape.ranks(), Default::default);
-        self.next.clear();
-        self.next.resize(rows.pairs.len(), 0);
+        self.pairs.resize_with(ranks, Default::default);
         for (pair, (from, to)) in (0..).zip(&rows.pairs) {
             self.pairs[from.index()][0].push(pair);
             self.pairs[to.index()][1].push(pair);
-        }
-        for stage in (0..shape.stages() as u16).map(Stage) {
-            let messages = shape.micro_batches_of(stage).len() as u32;
-            for kind in [Kind::Forward, Kind::Backward] {
-                if let Some(count) =
-                    self.next.get_mut(rows.of(Op::new(kind, stage, MicroBatch(0))).pair as usize)
-                {
-                    *count += messages;
-                }
-            }
-        }
-        self.first.clear();
-        let mut room = 0;
-        for next in &mut self.next {
-            self.first.push(room);
-            room += spread(*next as usize) as u32;
-            *next = self.first[self.first.len() - 1];
-        }
-        if self.all.len() < room as usize {
-            self.all.resize(room as usize, Flight { begins: 0, arrives: 0, bytes: 0 });
         }
     }
 
     /// The next message of a pair.
     #[inline(always)]
     fn push(&mut self, pair: u32, flight: Flight) {
-        let next = &mut self.next[pair as usize];
-        // There is room for all but what orders send twice, which are refused when they end.
-        if let Some(place) = self.all.get_mut(*next as usize) {
-            *place = flight;
-            *next += 1;
-        }
+        self.by_pair[pair as usize].push(flight);
     }
 
     fn pair(&self, pair: u32) -> &[Flight] {
-        &self.all[self.first[pair as usize] as usize..self.next[pair as usize] as usize]
+        &self.by_pair[pair as usize]
     }
 
     /// The messages that a rank sends in order of arrival, and those that it receives in the order in which they begin
@@ -154,11 +126,4 @@ impl<R, M> Keeping<'_, R, M> {
             self.flights.push(pair, Flight { begins, arrives, bytes });
         }
     }
-}
-
-/// Room for at least `count` messages, in an odd number of cache lines: lists that grow side by side would push one
-/// another out of the cache if they began in the same few sets of it.
-const fn spread(count: usize) -> usize {
-    const IN_THREE_LINES: usize = 8;
-    (count.div_ceil(IN_THREE_LINES) | 1) * IN_THREE_LINES
 }

@@ -73,8 +73,9 @@ pub(super) struct Level<'a, C> {
     begin: Now,
     top: Top,
     received: i64,
-    /// When the next message changes the level.
-    next: u64,
+    /// When the next message begins to arrive, and when the next one has gone out.
+    next_receive: u64,
+    next_sent: u64,
     /// How many operations have started, and when the last of them ends.
     starts: usize,
     ends: u64,
@@ -99,7 +100,8 @@ impl<'a, C: TotalCurve> Level<'a, C> {
         let (sent, receives) = (sent.map(Stream::new), receives.map(Stream::new));
         let mut level = Self {
             begin: Now { level, last: 0 },
-            next: 0,
+            next_receive: 0,
+            next_sent: 0,
             top: Top::default(),
             received: 0,
             starts: 0,
@@ -110,15 +112,9 @@ impl<'a, C: TotalCurve> Level<'a, C> {
             receives,
             curve,
         };
-        level.next = level.look();
+        level.next_receive = soonest(&level.receives);
+        level.next_sent = soonest(&level.sent);
         level
-    }
-
-    /// When the next message changes the level.
-    #[inline(always)]
-    fn look(&self) -> u64 {
-        let next = self.receives[0].at.min(self.receives[1].at);
-        if C::KEEPS { next.min(self.sent[0].at).min(self.sent[1].at) } else { next }
     }
 
     /// Nothing more happens before `at`.
@@ -157,28 +153,33 @@ impl<'a, C: TotalCurve> Level<'a, C> {
         Now { level: now.level + bytes, last: at }
     }
 
-    /// The next message changes the level.
+    /// Makes all changes by messages before an instant. Those at the instant itself can wait: within an instant the
+    /// order does not matter.
     #[inline(always)]
-    fn message(&mut self, now: Now) -> Now {
-        let at = self.next;
-        let now = self.go_to(now, at);
-        let bytes = if self.receives[0].at == at {
-            self.receives[0].take()
-        } else if !C::KEEPS || self.receives[1].at == at {
-            self.receives[1].take()
-        } else {
-            -if self.sent[0].at == at { self.sent[0].take() } else { self.sent[1].take() }
-        };
-        if !C::KEEPS || bytes > 0 {
-            self.received += bytes;
+    fn messages_before(&mut self, mut now: Now, until: u64) -> Now {
+        loop {
+            if C::KEEPS && self.next_sent < self.next_receive.min(until) {
+                let at = self.next_sent;
+                let first = self.sent[0].at == at;
+                let bytes = if first { self.sent[0].take() } else { self.sent[1].take() };
+                self.next_sent = soonest(&self.sent);
+                now = self.change(now, at, -bytes);
+            } else if self.next_receive < until {
+                let at = self.next_receive;
+                now = self.go_to(now, at);
+                let first = self.receives[0].at == at;
+                let bytes = if first { self.receives[0].take() } else { self.receives[1].take() };
+                self.next_receive = soonest(&self.receives);
+                self.received += bytes;
+                self.curve.change(at - now.last, bytes);
+                now = Now { level: now.level + bytes, last: at };
+            } else {
+                return now;
+            }
         }
-        self.next = self.look();
-        self.curve.change(at - now.last, bytes);
-        Now { level: now.level + bytes, last: at }
     }
 
-    /// What ran ends, and something else starts when its input is there. Messages that change the level at the instant
-    /// of either can wait: within an instant the order does not matter.
+    /// What ran ends, and something else starts when its input is there.
     #[inline(always)]
     fn run(&mut self, mut now: Now, ready: u64, line: &Line) -> Now {
         let start = ready.max(self.ends);
@@ -187,9 +188,7 @@ impl<'a, C: TotalCurve> Level<'a, C> {
             bytes += line.start;
         }
         loop {
-            while self.next < at {
-                now = self.message(now);
-            }
+            now = self.messages_before(now, at);
             now = self.change(now, at, bytes);
             if at == start {
                 break;
@@ -213,12 +212,16 @@ impl<'a, C: TotalCurve> Level<'a, C> {
     fn end(mut self, now: Now) -> Top {
         let mut now = self.run_rarely(now, self.ends, &Line::default());
         self.starts -= 1; // that was nothing
-        while self.next < NEVER {
-            now = self.message(now);
-        }
+        now = self.messages_before(now, NEVER);
         self.go_to(now, NEVER);
         self.top
     }
+}
+
+/// When the next message of several streams is due.
+#[inline(always)]
+fn soonest<const SENT: bool>(streams: &[Stream<'_, SENT>; 2]) -> u64 {
+    streams[0].at.min(streams[1].at)
 }
 
 /// Reads one run.
