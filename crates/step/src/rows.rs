@@ -98,7 +98,18 @@ impl Rows {
     /// The row of an operation.
     #[inline]
     pub(crate) fn of(&self, op: Op) -> &Row {
-        &self.by_stage_and_kind[op.stage.index() * Kind::ALL.len() + op.kind as usize]
+        &self.by_stage_and_kind[Self::number(op)]
+    }
+
+    /// All rows, by [`Rows::number`].
+    pub(crate) fn all(&self) -> &[Row] {
+        &self.by_stage_and_kind
+    }
+
+    /// The number of an operation's row.
+    #[inline]
+    pub(crate) const fn number(op: Op) -> usize {
+        op.stage.index() * Kind::ALL.len() + op.kind as usize
     }
 
     /// The slots that are always ready.

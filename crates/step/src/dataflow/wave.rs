@@ -25,8 +25,7 @@ pub(crate) struct Wave {
     /// When each link has sent everything that it was given.
     pub(super) links: Vec<u64>,
     pub(super) ranks: Vec<RankState>,
-    /// The ranks whose lists are not at their ends, in the order of the next sweep.
-    active: Vec<u16>,
+    way: Way,
     pub(super) base: u64,
     /// When every rank is free for its first operation.
     begin: u64,
@@ -42,12 +41,15 @@ pub(super) struct RankState {
     pub(super) busy: u64,
 }
 
-/// What one sweep came to.
-struct Sweep {
-    /// Operations that ran.
-    ran: usize,
-    /// Ranks that came to the ends of their lists.
-    ended: usize,
+/// In which order a sweep visits the ranks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Way {
+    /// Neighbours lie apart: what one makes, the next one needs, and would have to wait for.
+    #[default]
+    Apart,
+    /// Most ranks wait, and what they wait for comes down the ranks as often as up.
+    Down,
+    Up,
 }
 
 /// What is asked after every sweep whether it can skip something.
@@ -75,14 +77,7 @@ pub(crate) struct Run<'a, L, O> {
 
 impl Default for Wave {
     fn default() -> Self {
-        Self {
-            slots: Vec::new(),
-            links: Vec::new(),
-            ranks: Vec::new(),
-            active: Vec::new(),
-            base: 1,
-            begin: 1,
-        }
+        Self { slots: Vec::new(), links: Vec::new(), ranks: Vec::new(), way: Way::Apart, base: 1, begin: 1 }
     }
 }
 
@@ -103,22 +98,14 @@ impl Wave {
         self.reset(run.inputs, run.rows, orders);
         let mut left = orders.all().len();
         while left > 0 {
-            let Sweep { ran, ended } = self.sweep(run);
+            let ran = self.sweep(run);
             if ran == 0 {
                 self.slots.clear(); // they may hold instants that no rank has reached
                 return Err(StepError::stuck(shape, orders));
             }
             left -= ran;
-            if 2 * ran < self.active.len() {
-                // Most ranks wait. What they wait for comes down the ranks as often as up.
-                self.active.reverse();
-            }
-            let skipped = skip.after_sweep(self, run.rows, orders);
-            left -= skipped;
-            if ended + skipped > 0 {
-                let ranks = &self.ranks;
-                self.active.retain(|&rank| !ranks[rank as usize].is_done());
-            }
+            self.way = if 2 * ran < self.ranks.len() { self.way_of_few(ran) } else { Way::Apart };
+            left -= skip.after_sweep(self, run.rows, orders);
         }
         Ok(())
     }
@@ -173,45 +160,77 @@ impl Wave {
             let (place, end) = (list.start as u32, list.end as u32);
             RankState { place, end, free, busy: 0 }
         }));
-        let ranks = &self.ranks;
-        self.active.clear();
-        let count = ranks.len() as u16;
-        // Neighbours lie apart: what one makes, the next one needs, and would have to wait for.
-        let apart = (0..count).step_by(2).chain((1..count).step_by(2));
-        self.active.extend(apart.filter(|&rank| !ranks[rank as usize].is_done()));
+        self.way = Way::Apart;
     }
 
-    /// Lets every rank run one operation (or one pair) if it can.
-    #[inline]
-    fn sweep<L: Lengths, O: Observer>(&mut self, run: &mut Run<'_, L, O>) -> Sweep {
-        let Self { slots, links, ranks, active, base, .. } = self;
-        let mut tables = Tables { slots, links, base: *base };
-        let (all, mut sweep) = (run.orders.all(), Sweep { ran: 0, ended: 0 });
-        for &rank in active.iter() {
-            let state = &mut ranks[rank as usize];
-            let place = state.place as usize;
-            let op = all[place];
-            if op.paired
-                && let Some(length) = run.pair_length(place)
-            {
-                let tables = Tables { slots: tables.slots, links: tables.links, base: tables.base };
-                sweep.ran += run_pair(length, state, tables, run);
-                sweep.ended += usize::from(state.is_done());
-                continue;
-            }
-            let row = run.rows.of(op);
-            let Some(ready) = tables.ready(row, op) else { continue };
-            let start = latest(state.free, ready);
-            let end = state.run(start, run.lengths.op(op, row.duration));
-            state.place += 1;
-            sweep.ran += 1;
-            sweep.ended += usize::from(state.is_done());
-            let at = Place { place, op };
-            run.observer.ran(place, tables.net(start), tables.net(end));
-            tables.deliver(row, at, end, run);
+    /// The way of the next sweep after one in which `ran` operations ran, of less than half of the ranks.
+    fn way_of_few(&self, ran: usize) -> Way {
+        match self.way {
+            _ if 2 * ran >= self.ranks.iter().filter(|rank| !rank.is_done()).count() => Way::Apart,
+            Way::Down => Way::Up,
+            Way::Apart | Way::Up => Way::Down,
         }
-        sweep
     }
+
+    /// Lets every rank run one operation (or one pair) if it can. Returns how many operations ran.
+    #[inline]
+    fn sweep<L: Lengths, O: Observer>(&mut self, run: &mut Run<'_, L, O>) -> usize {
+        let Self { slots, links, ranks, way, base, .. } = self;
+        let mut tables = Tables { rows: run.rows.all(), slots, links, base: *base };
+        let mut ran = 0;
+        match way {
+            Way::Apart => {
+                for first in 0..2 {
+                    let mut rank = first;
+                    while rank < ranks.len() {
+                        ran += step(&mut ranks[rank], &mut tables, run);
+                        rank += 2;
+                    }
+                }
+            }
+            Way::Down => ranks.iter_mut().for_each(|state| ran += step_rarely(state, &mut tables, run)),
+            Way::Up => ranks.iter_mut().rev().for_each(|state| ran += step_rarely(state, &mut tables, run)),
+        }
+        ran
+    }
+}
+
+/// Runs a rank's next operation (or pair) if it can. Returns how many operations ran.
+#[inline(always)]
+fn step<L: Lengths, O: Observer>(
+    state: &mut RankState,
+    tables: &mut Tables<'_>,
+    run: &mut Run<'_, L, O>,
+) -> usize {
+    if state.is_done() {
+        return 0;
+    }
+    let place = state.place as usize;
+    let op = run.orders.all()[place];
+    if op.paired
+        && let Some(length) = run.pair_length(place)
+    {
+        return run_pair(length, state, tables, run);
+    }
+    let row = &tables.rows[Rows::number(op)];
+    let Some(ready) = tables.ready(row, op) else { return 0 };
+    let start = latest(state.free, ready);
+    let end = state.run(start, run.lengths.op(op, row.duration));
+    state.place += 1;
+    run.observer.ran(place, tables.net(start), tables.net(end));
+    tables.deliver(row, Place { place, op }, end, run);
+    1
+}
+
+/// The same where most ranks wait.
+#[cold]
+#[inline(never)]
+fn step_rarely<L: Lengths, O: Observer>(
+    state: &mut RankState,
+    tables: &mut Tables<'_>,
+    run: &mut Run<'_, L, O>,
+) -> usize {
+    step(state, tables, run)
 }
 
 /// Runs an overlapped pair as one if both inputs are there. Returns how many operations ran.
@@ -219,7 +238,7 @@ impl Wave {
 fn run_pair<L: Lengths, O: Observer>(
     length: u64,
     state: &mut RankState,
-    mut tables: Tables<'_>,
+    tables: &mut Tables<'_>,
     run: &mut Run<'_, L, O>,
 ) -> usize {
     let place = state.place as usize;
@@ -254,6 +273,7 @@ impl<L, O> Run<'_, L, O> {
 
 /// What operations pass on to one another.
 struct Tables<'a> {
+    rows: &'a [Row],
     slots: &'a mut [u64],
     links: &'a mut [u64],
     base: u64,
