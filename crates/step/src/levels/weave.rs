@@ -183,18 +183,16 @@ impl<'a, C: TotalCurve> Level<'a, C> {
     #[inline(always)]
     fn run(&mut self, mut now: Now, ready: u64, line: &Line) -> Now {
         let start = ready.max(self.ends);
-        let (mut at, mut bytes) = (self.ends, self.end);
-        if start == at {
+        let (at, mut bytes) = (self.ends, self.end);
+        if C::KEEPS && start == at {
             bytes += line.start;
-        }
-        loop {
+        } else {
             now = self.messages_before(now, at);
             now = self.change(now, at, bytes);
-            if at == start {
-                break;
-            }
-            (at, bytes) = (start, line.start);
+            bytes = line.start;
         }
+        now = self.messages_before(now, start);
+        now = self.change(now, start, bytes);
         self.starts += 1;
         (self.ends, self.end) = (start + line.duration, line.end);
         now
