@@ -41,6 +41,11 @@ impl OpBytes {
         self.sent - self.freed - self.unused
     }
 
+    /// The most that changes at once in one account.
+    fn most(&self) -> i64 {
+        self.kept.max(self.used).max(self.consumed).max(self.freed.abs()).max(self.sent)
+    }
+
     fn new(shares: &Shares, kind: Kind, consumed: i64, sent: i64) -> Self {
         let &Shares { saved, released, workspace } = shares;
         let (kept, used, freed, unused) = match kind {
@@ -110,16 +115,19 @@ impl StepBytes {
 
     /// The most that one operation changes, and its rank.
     pub(crate) fn largest(&self, inputs: &Inputs) -> (i64, Rank) {
-        let micro_batches = if self.is_scaled { inputs.shape().micro_batches() as u32 } else { 1 };
-        let stages = (0..inputs.shape().stages() as u16).map(Stage);
+        let shape = inputs.shape();
+        let rank_of = |number: usize| shape.rank_of(Stage((number / Kind::ALL.len()) as u16));
+        let usual = self.by_stage_and_kind.iter().enumerate();
+        let largest = usual.map(|(number, bytes)| (bytes.most(), number)).max().unwrap_or_default();
+        if !self.is_scaled {
+            return (largest.0, rank_of(largest.1));
+        }
+        let stages = (0..shape.stages() as u16).map(Stage);
         let ops = stages.flat_map(|stage| Kind::ALL.map(|kind| Op::new(kind, stage, MicroBatch(0))));
-        let largest_of = |op: Op| {
-            let bytes = self.of(inputs, op);
-            let most = bytes.kept.max(bytes.used).max(bytes.consumed).max(bytes.freed.abs()).max(bytes.sent);
-            (most, inputs.shape().rank_of(op.stage))
-        };
-        let all = ops.flat_map(|op| (0..micro_batches).map(move |i| Op { micro_batch: MicroBatch(i), ..op }));
-        all.map(largest_of).max().unwrap_or_default()
+        let all = ops.flat_map(|op| {
+            (0..shape.micro_batches() as u32).map(move |i| Op { micro_batch: MicroBatch(i), ..op })
+        });
+        all.map(|op| (self.of(inputs, op).most(), shape.rank_of(op.stage))).max().unwrap_or_default()
     }
 
     /// Whether any message has a size.

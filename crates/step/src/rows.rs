@@ -6,10 +6,10 @@
 //! needs goes to the next ones.
 
 use pipestep_engine::Duration;
-use pipestep_schedule::{Kind, MicroBatch, Op, Rank, Shape, Stage};
+use pipestep_schedule::{Kind, Op, Rank, Stage};
 
 use crate::bytes::signed;
-use crate::{Costs, Inputs, Links};
+use crate::{Inputs, Links};
 
 /// No link, pair or rank.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -83,10 +83,13 @@ impl Rows {
         self.last_pair.resize(shape.ranks(), NONE);
         self.by_stage_and_kind.clear();
         for stage in (0..self.stages as u16).map(Stage) {
-            for kind in Kind::ALL {
-                let row = self.row(shape, costs, inputs.links, Op::new(kind, stage, MicroBatch(0)));
-                self.by_stage_and_kind.push(row);
-            }
+            let cost = &costs.stages[stage.index()];
+            let (previous, next) = (shape.previous(stage), shape.next(stage));
+            let forward = self.row(inputs, stage, Kind::Forward, (previous, next));
+            let backward = self.row(inputs, stage, Kind::Backward, (next, previous));
+            let input_gradient = Row { duration: cost.input_gradient.as_nanos(), ..backward };
+            let weight_gradient = self.row(inputs, stage, Kind::WeightGradient, (None, None));
+            self.by_stage_and_kind.extend([forward, backward, input_gradient, weight_gradient]);
         }
         self.links = match inputs.links {
             Links::Unlimited => 0,
@@ -117,29 +120,36 @@ impl Rows {
         0..self.stride
     }
 
-    fn row(&mut self, shape: &Shape, costs: &Costs, links: Links, op: Op) -> Row {
-        let cost = &costs.stages[op.stage.index()];
-        let (from, to, duration, sent) = match op.kind {
-            Kind::Forward => (shape.previous(op.stage), shape.next(op.stage), cost.forward, cost.activation),
-            Kind::Backward => (shape.next(op.stage), shape.previous(op.stage), cost.backward, cost.gradient),
-            Kind::InputGradient => {
-                (shape.next(op.stage), shape.previous(op.stage), cost.input_gradient, cost.gradient)
-            }
-            Kind::WeightGradient => (None, None, cost.weight_gradient, cost.gradient),
+    /// The row of one kind of operation on a stage, which needs something `from` one stage and sends its result `to`
+    /// another.
+    fn row(
+        &mut self,
+        inputs: &Inputs,
+        stage: Stage,
+        kind: Kind,
+        (from, to): (Option<Stage>, Option<Stage>),
+    ) -> Row {
+        let (shape, costs) = (inputs.shape(), inputs.costs());
+        let cost = &costs.stages[stage.index()];
+        let (duration, sent) = match kind {
+            Kind::Forward => (cost.forward, cost.activation),
+            Kind::Backward => (cost.backward, cost.gradient),
+            Kind::InputGradient => (cost.input_gradient, cost.gradient),
+            Kind::WeightGradient => (cost.weight_gradient, cost.gradient),
         };
-        let rank = shape.rank_of(op.stage);
+        let rank = shape.rank_of(stage);
         let receiver = to.map(|stage| shape.rank_of(stage));
         let sends = receiver.is_some_and(|to| to != rank);
         let sign = if costs.micro_batch_scale.is_empty() { 1 } else { -1 };
         let pair = receiver.filter(|_| sends).map_or(NONE, |to| self.pair(rank, to));
-        let gradient = usize::from(op.kind != Kind::Forward);
+        let gradient = usize::from(kind != Kind::Forward);
         let slot = |stage: Stage| (self.stride * (2 + gradient * self.stages + stage.index())) as u32;
         Row {
             duration: duration.as_nanos(),
             message: if sends { sent.time } else { Duration::ZERO }.as_nanos(),
-            input: from.map_or(0, |_| slot(op.stage)),
+            input: from.map_or(0, |_| slot(stage)),
             output: to.map_or(self.stride as u32, slot),
-            link: match links {
+            link: match inputs.links {
                 Links::Directional => pair,
                 Links::Shared if sends => 0,
                 Links::Shared | Links::Unlimited => NONE,
