@@ -40,8 +40,8 @@ impl Lines {
         }
     }
 
-    #[inline]
-    pub(super) fn of(&self, op: Op) -> &Line {
-        &self.0[op.stage.index() * Kind::ALL.len() + op.kind as usize]
+    /// By [`Rows::number`].
+    pub(super) fn all(&self) -> &[Line] {
+        &self.0
     }
 }

@@ -15,6 +15,7 @@ use super::flights::{Flight, NEVER};
 use super::lines::{Line, Lines};
 use crate::bytes::StepBytes;
 use crate::lengths::Lengths;
+use crate::rows::Rows;
 
 /// The highest level of a rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -234,11 +235,11 @@ impl<I: Fn(u32) -> u64 + Copy, L: Lengths> Reader<'_, I, L> {
     /// Sums up all changes of a rank's level, in order of time.
     #[inline(never)]
     pub(super) fn weave<C: TotalCurve>(&self, list: &[Op], mut level: Level<'_, C>) -> Top {
-        let (lines, there, mut now) = (self.lines, self.run.there, level.begin);
+        let (lines, there, mut now) = (self.lines.all(), self.run.there, level.begin);
         let mut list = list.iter();
         while let Some(&op) = list.next() {
             if L::USUAL && !op.paired {
-                let line = lines.of(op);
+                let line = &lines[Rows::number(op)];
                 now = level.run(now, there(line.input + op.micro_batch.0), line);
             } else {
                 let (ready, line, is_pair) = self.rarely(op, list.as_slice());
@@ -259,7 +260,7 @@ impl<I: Fn(u32) -> u64 + Copy, L: Lengths> Reader<'_, I, L> {
     #[inline(never)]
     fn rarely(&self, op: Op, rest: &[Op]) -> (u64, Line, bool) {
         let of = |op: Op| {
-            let line = self.lines.of(op).with(&self.bytes.of(self.run.inputs, op));
+            let line = self.lines.all()[Rows::number(op)].with(&self.bytes.of(self.run.inputs, op));
             let duration = self.lengths.op(op, line.duration);
             ((self.run.there)(line.input + op.micro_batch.0), Line { duration, ..line })
         };
