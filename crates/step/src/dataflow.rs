@@ -89,7 +89,7 @@ impl Dataflow {
         messages: &mut M,
     ) -> Result<Times, StepError> {
         self.rows.compile(step.inputs);
-        self.run_observed(step, orders, Recording { ops, messages })
+        self.run_observed(step, orders, Recording::new(ops, messages))
     }
 
     /// The times alone, by the shortest way: where the step is found to repeat itself, whole periods are skipped. They
@@ -126,12 +126,12 @@ impl Dataflow {
         levels: &mut Levels<C>,
     ) -> Result<Times, StepError> {
         self.rows.compile(step.inputs);
-        let observer = levels.observe(step.inputs, orders, &self.rows, Recording { ops, messages })?;
+        let observer = levels.observe(step.inputs, orders, &self.rows, Recording::new(ops, messages))?;
         let times = self.run_observed(step, orders, observer)?;
         let Self { rows, wave, .. } = self;
-        let (slots, base) = wave.slots();
-        let there = move |slot: u32| slots[slot as usize] - base;
-        levels.read(&Ended { inputs: step.inputs, orders, rows, there })?;
+        let (slots, origin) = wave.slots();
+        let there = move |slot: u32| slots[slot as usize];
+        levels.read(&Ended { inputs: step.inputs, orders, rows, there, origin })?;
         Ok(times)
     }
 

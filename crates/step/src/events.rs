@@ -72,7 +72,7 @@ impl Engine {
         messages: &mut M,
     ) -> Result<Times, StepError> {
         self.rows.compile(inputs);
-        self.run_observed(inputs, orders, how, Recording { ops, messages })
+        self.run_observed(inputs, orders, how, Recording::new(ops, messages))
     }
 
     /// The same, and then every rank's level of memory.
@@ -88,20 +88,17 @@ impl Engine {
         levels: &mut Levels<C>,
     ) -> Result<Times, StepError> {
         self.rows.compile(inputs);
-        let observer = levels.observe(inputs, orders, &self.rows, Recording { ops, messages })?;
+        let observer = levels.observe(inputs, orders, &self.rows, Recording::new(ops, messages))?;
         let times = self.run_observed(inputs, orders, how, observer)?;
         let Self { rows, folded, whole, .. } = self;
         if how.fold(inputs).is_some() {
             let (slots, base) = folded.slots();
-            levels.read(&Ended {
-                inputs,
-                orders,
-                rows,
-                there: move |slot: u32| slots[slot as usize] - base,
-            })?;
+            let there = move |slot: u32| slots[slot as usize] - base;
+            levels.read(&Ended { inputs, orders, rows, there, origin: 0 })?;
         } else {
             let slots = whole.slots();
-            levels.read(&Ended { inputs, orders, rows, there: |slot| slots[slot as usize].as_nanos() })?;
+            let there = move |slot: u32| slots[slot as usize].as_nanos();
+            levels.read(&Ended { inputs, orders, rows, there, origin: 0 })?;
         }
         Ok(times)
     }

@@ -46,8 +46,9 @@ pub(crate) struct Ended<'a, I> {
     pub(crate) inputs: &'a Inputs,
     pub(crate) orders: &'a Orders,
     pub(crate) rows: &'a Rows,
-    /// When the input of a slot was there, in ns.
+    /// When the input of a slot was there, in ns from the origin that the run told of.
     pub(crate) there: I,
+    pub(crate) origin: u64,
 }
 
 impl<C: TotalCurve + Default> Levels<C> {
@@ -132,8 +133,10 @@ impl<C: TotalCurve + Default> Levels<C> {
             of_rank.curve.clear();
             let messages = flights.of(rank, run.inputs.links);
             let held = held(run.inputs, rank).iter().sum();
-            let (list, setup) = (run.orders.rank(rank), run.inputs.costs().setup.as_nanos());
-            of_rank.top = reader.weave(list, Level::new(held, setup, messages, &mut of_rank.curve));
+            let instants = [run.origin, run.origin + run.inputs.costs().setup.as_nanos()];
+            let level = Level::new(held, instants, messages, &mut of_rank.curve);
+            of_rank.top = reader.weave(run.orders.rank(rank), level);
+            of_rank.top.at -= run.origin;
             check((of_rank.top.level, rank), of_rank.top.at)?;
         }
         Ok(())

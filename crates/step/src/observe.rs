@@ -22,8 +22,12 @@ pub(crate) struct Place {
     pub(crate) op: Op,
 }
 
-/// Is told what happens in a step; times are in ns.
+/// Is told what happens in a step; times are in ns from an origin, which is 0 if nothing else is said.
 pub(crate) trait Observer {
+    /// The origin of all times.
+    #[inline(always)]
+    fn begin(&mut self, _origin: u64) {}
+
     /// The operation at `place` runs from `start` to `end`. A rank's operations come in order.
     #[inline(always)]
     fn ran(&mut self, _place: usize, _start: u64, _end: u64) {}
@@ -41,28 +45,42 @@ impl Observer for () {}
 
 /// Keeps intervals, one by one.
 pub(crate) struct Recording<'a, R, M> {
-    pub(crate) ops: &'a mut R,
-    pub(crate) messages: &'a mut M,
+    ops: &'a mut R,
+    messages: &'a mut M,
+    origin: u64,
+}
+
+impl<'a, R, M> Recording<'a, R, M> {
+    pub(crate) const fn new(ops: &'a mut R, messages: &'a mut M) -> Self {
+        Self { ops, messages, origin: 0 }
+    }
+
+    #[inline(always)]
+    const fn interval(&self, start: u64, end: u64) -> Interval {
+        Interval { start: Time::from_nanos(start - self.origin), end: Time::from_nanos(end - self.origin) }
+    }
 }
 
 impl<R: Recorder, M: MessageSink> Observer for Recording<'_, R, M> {
     #[inline(always)]
+    fn begin(&mut self, origin: u64) {
+        self.origin = origin;
+    }
+
+    #[inline(always)]
     fn ran(&mut self, place: usize, start: u64, end: u64) {
-        self.ops.record(place, interval(start, end));
+        let interval = self.interval(start, end);
+        self.ops.record(place, interval);
     }
 
     #[inline(always)]
     fn sent(&mut self, row: &Row, place: usize, start: u64, end: u64) {
-        self.messages.sent(row.pair, place, interval(start, end));
+        let interval = self.interval(start, end);
+        self.messages.sent(row.pair, place, interval);
     }
 
     #[inline(always)]
     fn sent_nothing(&mut self, place: usize) {
         self.messages.sent_nothing(place);
     }
-}
-
-#[inline]
-const fn interval(start: u64, end: u64) -> Interval {
-    Interval { start: Time::from_nanos(start), end: Time::from_nanos(end) }
 }

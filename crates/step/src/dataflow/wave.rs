@@ -96,6 +96,7 @@ impl Wave {
             return Err(StepError::stuck(shape, orders));
         }
         self.reset(run.inputs, run.rows, orders);
+        run.observer.begin(self.base);
         let mut left = orders.all().len();
         while left > 0 {
             let ran = self.sweep(run);
@@ -217,7 +218,7 @@ fn step<L: Lengths, O: Observer>(
     let start = latest(state.free, ready);
     let end = state.run(start, run.lengths.op(op, row.duration));
     state.place += 1;
-    run.observer.ran(place, tables.net(start), tables.net(end));
+    run.observer.ran(place, start, end);
     tables.deliver(row, Place { place, op }, end, run);
     1
 }
@@ -251,7 +252,7 @@ fn run_pair<L: Lengths, O: Observer>(
     let end = state.run(start, run.lengths.pair(parts[0].1, parts[1].1, length));
     state.place += 2;
     for (place, _) in parts {
-        run.observer.ran(place, tables.net(start), tables.net(end));
+        run.observer.ran(place, start, end);
     }
     // The activation goes first when both use one link.
     parts.sort_by_key(|&(_, op)| op.kind);
@@ -303,17 +304,11 @@ impl Tables<'_> {
             } else {
                 arrival = start + length;
             }
-            run.observer.sent(row, place, self.net(start), self.net(arrival));
+            run.observer.sent(row, place, start, arrival);
         } else {
             run.observer.sent_nothing(place);
         }
         self.slots[(row.output + op.micro_batch.0) as usize] = arrival;
-    }
-
-    /// An instant without the base.
-    #[inline]
-    fn net(&self, at: u64) -> u64 {
-        at - self.base
     }
 }
 

@@ -96,6 +96,11 @@ pub(crate) struct Keeping<'a, R, M> {
 
 impl<R: Recorder, M: MessageSink> Observer for Keeping<'_, R, M> {
     #[inline(always)]
+    fn begin(&mut self, origin: u64) {
+        self.record.begin(origin);
+    }
+
+    #[inline(always)]
     fn ran(&mut self, place: usize, start: u64, end: u64) {
         self.record.ran(place, start, end);
     }

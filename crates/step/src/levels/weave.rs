@@ -90,20 +90,20 @@ pub(super) struct Level<'a, C> {
 }
 
 impl<'a, C: TotalCurve> Level<'a, C> {
-    /// A level that begins at `level`, of a rank that is free from `setup` on.
+    /// A level that begins at `level`, from the first instant on, of a rank that is free from the second on.
     pub(super) fn new(
         level: i64,
-        setup: u64,
+        [origin, setup]: [u64; 2],
         [sent, receives]: [[&'a [Flight]; 2]; 2],
         curve: &'a mut C,
     ) -> Self {
         curve.change(0, level);
         let (sent, receives) = (sent.map(Stream::new), receives.map(Stream::new));
         let mut level = Self {
-            begin: Now { level, last: 0 },
+            begin: Now { level, last: origin },
             next_receive: 0,
             next_sent: 0,
-            top: Top::default(),
+            top: Top { at: origin, ..Top::default() },
             received: 0,
             starts: 0,
             ends: setup,
