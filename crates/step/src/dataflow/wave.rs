@@ -177,7 +177,7 @@ impl Wave {
     #[inline]
     fn sweep<L: Lengths, O: Observer>(&mut self, run: &mut Run<'_, L, O>) -> usize {
         let Self { slots, links, ranks, way, base, .. } = self;
-        let mut tables = Tables { rows: run.rows.all(), slots, links, base: *base };
+        let mut tables = Tables { all: run.orders.all(), rows: run.rows.all(), slots, links, base: *base };
         let mut ran = 0;
         match way {
             Way::Apart => {
@@ -197,6 +197,7 @@ impl Wave {
 }
 
 /// Runs a rank's next operation (or pair) if it can. Returns how many operations ran.
+#[expect(clippy::inline_always, reason = "it is the loop; a call would pass everything through memory")]
 #[inline(always)]
 fn step<L: Lengths, O: Observer>(
     state: &mut RankState,
@@ -207,7 +208,7 @@ fn step<L: Lengths, O: Observer>(
         return 0;
     }
     let place = state.place as usize;
-    let op = run.orders.all()[place];
+    let op = tables.all[place];
     if op.paired
         && let Some(length) = run.pair_length(place)
     {
@@ -215,7 +216,7 @@ fn step<L: Lengths, O: Observer>(
     }
     let row = &tables.rows[Rows::number(op)];
     let Some(ready) = tables.ready(row, op) else { return 0 };
-    let start = latest(state.free, ready);
+    let start = state.free.max(ready);
     let end = state.run(start, run.lengths.op(op, row.duration));
     state.place += 1;
     run.observer.ran(place, start, end);
@@ -272,8 +273,9 @@ impl<L, O> Run<'_, L, O> {
     }
 }
 
-/// What operations pass on to one another.
+/// What the loop reads, and what operations pass on to one another.
 struct Tables<'a> {
+    all: &'a [Op],
     rows: &'a [Row],
     slots: &'a mut [u64],
     links: &'a mut [u64],
@@ -298,7 +300,7 @@ impl Tables<'_> {
             let length = run.lengths.message(op, row.message);
             // There is none for messages without a link of their own.
             if let Some(link) = self.links.get_mut(row.link as usize) {
-                start = latest(end, *link);
+                start = end.max(*link);
                 arrival = start + length;
                 *link = arrival;
             } else {
@@ -325,10 +327,4 @@ impl RankState {
         self.free = end;
         end
     }
-}
-
-/// The later of two instants, without a branch that could not be guessed.
-#[inline]
-fn latest(a: u64, b: u64) -> u64 {
-    std::hint::select_unpredictable(a < b, b, a)
 }
