@@ -70,7 +70,7 @@ impl Curve {
 
     /// Draws the line: the curve, or the mean of its band.
     pub(crate) fn draw_line(self, picture: &mut Picture) {
-        picture.path(self.line, 1.75, self.colour);
+        picture.path(self.line, 2.0, self.colour);
     }
 }
 

@@ -32,6 +32,7 @@ mod rl;
 mod rows;
 mod smaller;
 mod step_runs;
+mod stroke;
 mod table;
 #[cfg(test)]
 mod testing;

@@ -8,6 +8,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::font::{FAMILY, load_font};
+use crate::stroke::Coverage;
 use crate::theme::Colour;
 
 /// Device pixels per point: text and bars stay sharp on dense screens and in print.
@@ -151,7 +152,7 @@ impl Picture {
         let mut pixels = vec![255; width as usize * height as usize * 3];
         {
             let area = BitMapBackend::with_buffer(&mut pixels, (width, height)).into_drawing_area();
-            self.draw(&area, true)?;
+            self.draw(&area, Some(Coverage::new(width, height)))?;
         }
         let mut bytes = Vec::new();
         let mut encoder = png::Encoder::new(&mut bytes, width, height);
@@ -174,7 +175,7 @@ impl Picture {
         {
             let area = SVGBackend::with_string(&mut svg, (width, height)).into_drawing_area();
             area.fill(&WHITE).map_err(draw_error)?;
-            self.draw(&area, false)?;
+            self.draw(&area, None)?;
         }
         // Coordinates keep the fine grid of the view box; the picture shows at its size in points.
         let fine = format!("width=\"{width}\" height=\"{height}\" viewBox");
@@ -194,24 +195,23 @@ impl Picture {
         Ok((width * SCALE as u32, height * SCALE as u32))
     }
 
-    /// `by_segment`: the bitmap backend fills a wide path as one polygon, which goes wrong where it meets
-    /// itself; single segments are safe.
     fn draw<B: DrawingBackend>(
         &self,
         area: &DrawingArea<B, plotters::coord::Shift>,
-        by_segment: bool,
+        mut pixels: Option<Coverage>,
     ) -> Result<(), PictureError> {
         for shape in &self.shapes {
-            draw_shape(area, shape, by_segment)?;
+            draw_shape(area, shape, pixels.as_mut())?;
         }
         area.present().map_err(draw_error)
     }
 }
 
+/// `pixels` is there where the area consists of them.
 fn draw_shape<B: DrawingBackend>(
     area: &DrawingArea<B, plotters::coord::Shift>,
     shape: &Shape,
-    by_segment: bool,
+    pixels: Option<&mut Coverage>,
 ) -> Result<(), PictureError> {
     let done = match shape {
         Shape::Box { corners: [left, top, right, bottom], fill } => {
@@ -222,36 +222,44 @@ fn draw_shape<B: DrawingBackend>(
             area.draw(&Rectangle::new([(left, top), corner], rgb(*fill).filled()))
         }
         Shape::Path { points, width, colour } => {
-            let style = rgb(*colour).stroke_width((width * SCALE).round().max(1.0) as u32);
-            let points: Vec<_> = points.iter().copied().map(device).collect();
-            if !by_segment {
-                return area.draw(&PathElement::new(points, style)).map_err(draw_error);
+            let width = (width * SCALE).round().max(1.0) as u32;
+            if let Some(pixels) = pixels {
+                let points: Vec<_> = points.iter().map(|&(x, y)| (x * SCALE, y * SCALE)).collect();
+                let mut covered = pixels.of_path(&points, width).into_iter();
+                covered.try_for_each(|(pixel, share)| area.draw_pixel(pixel, &rgb(*colour).mix(share)))
+            } else {
+                let points: Vec<_> = points.iter().copied().map(device).collect();
+                area.draw(&PathElement::new(points, rgb(*colour).stroke_width(width)))
             }
-            let mut segments = points.windows(2).filter(|ends| ends[0] != ends[1]);
-            segments.try_for_each(|ends| area.draw(&PathElement::new(ends, style)))
         }
         Shape::Dot { centre, radius, fill } => {
             let radius = (radius * SCALE).round() as i32;
             area.draw(&Circle::new(device(*centre), radius, rgb(*fill).filled()))
         }
-        Shape::Text(text) => {
-            let across = match text.across {
-                Across::Left => HPos::Left,
-                Across::Middle => HPos::Center,
-                Across::Right => HPos::Right,
-            };
-            let mut font = (FAMILY, text.size * SCALE).into_font();
-            if text.upwards {
-                font = font.transform(FontTransform::Rotate270);
-            }
-            // The bitmap backend centres a line that is a little higher than its letters.
-            let lower = if by_segment && !text.upwards { text.size * 0.07 } else { 0.0 };
-            let at = device((text.at.0, text.at.1 + lower));
-            let style = font.color(&rgb(text.colour)).pos(Pos::new(across, VPos::Center));
-            area.draw(&plotters::element::Text::new(text.words.as_str(), at, style))
-        }
+        Shape::Text(text) => draw_text(area, text, pixels.is_some()),
     };
     done.map_err(draw_error)
+}
+
+fn draw_text<B: DrawingBackend>(
+    area: &DrawingArea<B, plotters::coord::Shift>,
+    text: &Text,
+    as_pixels: bool,
+) -> Result<(), DrawingAreaErrorKind<B::ErrorType>> {
+    let across = match text.across {
+        Across::Left => HPos::Left,
+        Across::Middle => HPos::Center,
+        Across::Right => HPos::Right,
+    };
+    let mut font = (FAMILY, text.size * SCALE).into_font();
+    if text.upwards {
+        font = font.transform(FontTransform::Rotate270);
+    }
+    // The bitmap backend centres a line that is a little higher than its letters.
+    let lower = if as_pixels && !text.upwards { text.size * 0.07 } else { 0.0 };
+    let at = device((text.at.0, text.at.1 + lower));
+    let style = font.color(&rgb(text.colour)).pos(Pos::new(across, VPos::Center));
+    area.draw(&plotters::element::Text::new(text.words.as_str(), at, style))
 }
 
 #[cfg(test)]
