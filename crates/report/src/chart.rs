@@ -48,14 +48,19 @@ impl AxisSpec {
 }
 
 /// An empty chart: its title, and the frame in which the data goes. `beside` points stay free to the right.
-pub(crate) fn chart(title: &str, note: &str, x: Axis, y: Axis, beside: f64) -> (Picture, Frame) {
+pub(crate) fn chart(title: &str, x: Axis, y: Axis, beside: f64) -> (Picture, Frame) {
     let mut picture = Picture::new(SIZE.0, SIZE.1);
     let (width, height) = (f64::from(SIZE.0), f64::from(SIZE.1));
     let room = width - 2.0 * MARGIN;
     picture.text(shortened(title, TITLE, room), (MARGIN, MARGIN + 8.0), TITLE, Across::Left, INK);
-    picture.text(shortened(note, LABEL, room), (MARGIN, MARGIN + 32.0), LABEL, Across::Left, FAINT_INK);
     let corners = [MARGIN + 72.0, MARGIN + 62.0, width - MARGIN - beside, height - MARGIN - 44.0];
     let frame = Frame { corners, x, y };
     frame.draw(&mut picture);
     (picture, frame)
+}
+
+/// One line below the title.
+pub(crate) fn chart_note(picture: &mut Picture, note: &str) {
+    let room = f64::from(SIZE.0) - 2.0 * MARGIN;
+    picture.text(shortened(note, LABEL, room), (MARGIN, MARGIN + 32.0), LABEL, Across::Left, FAINT_INK);
 }

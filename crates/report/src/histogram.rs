@@ -1,7 +1,7 @@
 //! How often values occur: the makespan of many jittered runs, the end of many jobs.
 
 use crate::axes::{Frame, Measure};
-use crate::chart::{AxisSpec, SIZE, chart};
+use crate::chart::{AxisSpec, SIZE, chart, chart_note};
 use crate::font::text_width;
 use crate::picture::{Across, Picture};
 use crate::theme::{INK, SMALL, of_line};
@@ -41,7 +41,8 @@ pub fn histogram(spec: &Histogram) -> Picture {
         grouped(samples.len() as u64),
         if samples.len() == 1 { "sample" } else { "samples" }
     );
-    let (mut picture, mut frame) = chart(&spec.title, &note, x, y, 24.0);
+    let (mut picture, mut frame) = chart(&spec.title, x, y, 24.0);
+    chart_note(&mut picture, &note);
     let width = (frame.x.ends.1 - frame.x.ends.0) / counts.len().max(1) as f64;
     for (index, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
         let from = frame.x.ends.0 + width * index as f64;

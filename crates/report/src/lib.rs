@@ -8,6 +8,7 @@
 
 mod axes;
 mod chart;
+mod coincide;
 mod compare_runs;
 mod csv;
 mod curve;

@@ -1,17 +1,25 @@
 //! Lines over a swept key: makespan, utilisation or peak against micro-batches, one line for each other key.
 
+use std::fmt::Write as _;
+
 use crate::axes::Frame;
-use crate::chart::{AxisSpec, SIZE, chart};
+use crate::chart::{AxisSpec, SIZE, chart, chart_note};
+use crate::coincide::{Strand, draw_strands};
 use crate::font::text_width;
 use crate::legend::{Swatch, entry, side_legend};
 use crate::picture::Picture;
-use crate::theme::{Colour, SMALL, of_line};
+use crate::theme::{Colour, DISTINCT, SMALL, of_line, of_reference};
 use crate::units::grouped;
 
-/// More points than this on a line are not dotted.
+/// Where a line has more points than this, lines are not dotted.
 const DOTTED: usize = 40;
 /// More points than this on a line are thinned to the lowest and the highest of each group.
 const MOST_POINTS: usize = 4_000;
+/// Radius of a point.
+const DOT: f64 = 3.0;
+/// Width of the ring that a line's point makes round that of another line, and of all such rings together at most.
+const RING: f64 = 2.0;
+const MOST_OF_RINGS: f64 = 6.0;
 /// Half the width of the cap of a bar.
 const CAP: f64 = 3.5;
 
@@ -60,42 +68,92 @@ pub fn line_chart(spec: &LineChart) -> Picture {
     let y = spec.y.over(all().map(|&(_, y)| y).chain(ends), 0.08);
     let longest = spec.lines.iter().map(|line| text_width(&line.name, SMALL)).fold(40.0, f64::max);
     let beside = (longest + 46.0).min(f64::from(SIZE.0) / 3.0);
-    let shown = spec.lines.iter().filter(|line| line.stroke == Stroke::Solid).map(|line| line.points.len());
-    let count: usize = shown.sum();
-    let mut note = format!("{} {}", grouped(count as u64), if count == 1 { "point" } else { "points" });
-    if !spec.bars.is_empty() {
-        note = format!("{note}; bars: {}", spec.bars);
-    }
-    let (mut picture, frame) = chart(&spec.title, &note, x, y, beside);
-    for (index, line) in spec.lines.iter().enumerate().rev() {
-        let colour = of_line(index, spec.lines.len());
-        let inside = |&&(x, y): &&(f64, f64)| {
-            [frame.x.place(x), frame.y.place(y)].iter().all(|place| (-1e-9..=1.0 + 1e-9).contains(place))
-        };
-        let placed: Vec<_> = line.points.iter().filter(inside).map(|&(x, y)| frame.at(x, y)).collect();
-        let points = thinned(placed);
-        if line.stroke == Stroke::Dashed {
-            picture.dashed(&points, 1.5, colour);
-            continue;
-        }
-        if points.len() <= DOTTED {
-            for &point in &points {
-                picture.dot(point, 3.0, colour);
-            }
-        }
-        picture.path(points, 2.0, colour);
-        for (x, low, high) in line.bars() {
-            draw_bar(&mut picture, &frame, (x, low, high), colour);
-        }
-    }
-    let entries = spec.lines.iter().enumerate().map(|(index, line)| {
+    let (mut picture, frame) = chart(&spec.title, x, y, beside);
+    let some_coincide = draw_lines(&mut picture, &frame, &spec.lines);
+    chart_note(&mut picture, &note(spec, some_coincide));
+    let entries = spec.lines.iter().zip(colours(&spec.lines)).map(|(line, colour)| {
         let swatch = if line.stroke == Stroke::Solid { Swatch::Line } else { Swatch::Dashes };
-        entry(swatch, of_line(index, spec.lines.len()), line.name.as_str())
+        entry(swatch, colour, line.name.as_str())
     });
     let entries: Vec<_> = entries.collect();
     let [_, top, right, bottom] = frame.corners;
     side_legend(&mut picture, (right + 14.0, top), bottom, &entries);
     picture
+}
+
+/// A colour for each line. Where there are not enough for all, formulas are grey, so that simulated values can be told
+/// apart.
+fn colours(lines: &[Line]) -> Vec<Colour> {
+    let of_stroke = |stroke| lines.iter().filter(|line| line.stroke == stroke).count();
+    let (solid, dashed) = (of_stroke(Stroke::Solid), of_stroke(Stroke::Dashed));
+    if lines.len() <= DISTINCT {
+        return (0..lines.len()).map(|index| of_line(index, lines.len())).collect();
+    }
+    let (mut colours, mut greys) =
+        ((0..).map(|index| of_line(index, solid)), (0..).map(|index| of_reference(index, dashed)));
+    let next = |line: &Line| match line.stroke {
+        Stroke::Solid => colours.next(),
+        Stroke::Dashed => greys.next(),
+    };
+    lines.iter().filter_map(next).collect()
+}
+
+/// What is to be known of all lines.
+fn note(spec: &LineChart, some_coincide: bool) -> String {
+    let shown = spec.lines.iter().filter(|line| line.stroke == Stroke::Solid).map(|line| line.points.len());
+    let count: usize = shown.sum();
+    let mut note = format!("{} {}", grouped(count as u64), if count == 1 { "point" } else { "points" });
+    if some_coincide {
+        note += "; striped: lines that coincide";
+    }
+    if !spec.bars.is_empty() {
+        let _ = write!(note, "; bars: {}", spec.bars);
+    }
+    note
+}
+
+/// Draws the lines with their points and bars, formulas over all of them; returns whether any lines coincide.
+fn draw_lines(picture: &mut Picture, frame: &Frame, lines: &[Line]) -> bool {
+    let strand = |(line, colour)| Strand { points: thinned(placed(frame, line)), colour };
+    let strands: Vec<Strand> = lines.iter().zip(colours(lines)).map(strand).collect();
+    let both = strands.iter().zip(lines);
+    let only = |stroke| both.clone().filter(move |(_, line)| line.stroke == stroke).map(|(strand, _)| strand);
+    let solid: Vec<Strand> = only(Stroke::Solid).cloned().collect();
+    let some_coincide = draw_strands(picture, &solid, 2.5);
+    draw_dots(picture, &solid);
+    for (strand, line) in both.clone().rev() {
+        for bar in line.bars() {
+            draw_bar(picture, frame, bar, strand.colour);
+        }
+    }
+    for strand in only(Stroke::Dashed).rev() {
+        picture.dashed(&strand.points, 1.5, strand.colour);
+    }
+    some_coincide
+}
+
+/// The points of a line that have a place within the frame.
+fn placed(frame: &Frame, line: &Line) -> Vec<(f64, f64)> {
+    let is_inside = |&&(x, y): &&(f64, f64)| {
+        [frame.x.place(x), frame.y.place(y)].iter().all(|place| (-1e-9..=1.0 + 1e-9).contains(place))
+    };
+    line.points.iter().filter(is_inside).map(|&(x, y)| frame.at(x, y)).collect()
+}
+
+/// Draws the points where there are few, each as a ring round those of the lines above that are in the same place.
+fn draw_dots(picture: &mut Picture, strands: &[Strand]) {
+    let longest = strands.iter().map(|strand| strand.points.len()).max().unwrap_or(0);
+    // A point alone is no line: without its dot it would not be seen.
+    let is_dotted = |strand: &&Strand| longest <= DOTTED || strand.points.len() == 1;
+    let dotted: Vec<&Strand> = strands.iter().filter(is_dotted).collect();
+    // Rings of many lines are thin, so that a mark stays a mark.
+    let ring = (MOST_OF_RINGS / dotted.len() as f64).min(RING);
+    for (index, strand) in dotted.iter().enumerate().rev() {
+        for &point in &strand.points {
+            let above = dotted[..index].iter().filter(|above| above.has_point_near(point)).count();
+            picture.dot(point, DOT + ring * above as f64, strand.colour);
+        }
+    }
 }
 
 impl Line {
@@ -174,6 +232,34 @@ mod tests {
         }
         let words_of = |count| words(&line_chart(&utilisation(&[count]))).join("|");
         assert!(words_of(4).contains("utilisation [%]") && words_of(4).contains("4 ranks"));
+    }
+
+    #[test]
+    fn lines_that_coincide_all_show() {
+        let mut chart = utilisation(&[4, 8]);
+        assert!(!words(&line_chart(&chart)).concat().contains("striped"));
+        chart.lines.extend(utilisation(&[4]).lines);
+        let picture = line_chart(&chart);
+        check_layout(&picture, "striped");
+        assert!(words(&picture).join("|").contains("21 points; striped: lines that coincide"));
+        let radii = |colour| {
+            picture.shapes().iter().filter_map(move |shape| match shape {
+                Shape::Dot { radius, fill, .. } if *fill == colour => Some(*radius),
+                _ => None,
+            })
+        };
+        assert!(radii(of_line(0, 3)).all(|radius| (radius - DOT).abs() < 1e-9));
+        assert!(radii(of_line(2, 3)).all(|radius| radius > DOT), "a ring round the first line's");
+        assert_eq!(radii(of_line(2, 3)).count(), 7);
+    }
+
+    #[test]
+    fn many_lines_leave_the_colours_to_simulated_values() {
+        let mut chart = utilisation(&[1, 2, 3, 4, 5, 6, 7]);
+        chart.lines.insert(0, Line::dashed("formula", vec![(1.0, 0.9), (64.0, 0.9)]));
+        let colours = colours(&chart.lines);
+        assert_eq!(colours[0], of_reference(0, 1));
+        assert_eq!(colours[1..], std::array::from_fn::<_, 7, _>(|index| of_line(index, 7)));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use pipestep_step::MemoryCurve;
 
 use crate::StepView;
 use crate::axes::{Axis, Frame};
+use crate::coincide::{Strand, draw_strands};
 use crate::font::{shortened, text_width};
 use crate::legend::{LISTED, Swatch, entry, side_legend};
 use crate::picture::{Across, Picture, SCALE};
@@ -68,24 +69,44 @@ fn draw_panel(picture: &mut Picture, frame: &Frame, &(view, curves): &MemoryPane
     let [left, top, right, _] = frame.corners;
     frame.draw(picture);
     let step = curves.len().div_ceil(CURVES_DRAWN).max(1);
+    let striped = draw_curves(picture, frame, &view, curves, step);
     let sampled = if step > 1 { format!("; one rank in {step} is drawn") } else { String::new() };
-    let heading = format!("{}: {}{}{sampled}", view.labels.schedule, view.shape_text(), verdict(&view));
+    let striped = if striped { "; striped: ranks that hold as much" } else { "" };
+    let heading =
+        format!("{}: {}{}{sampled}{striped}", view.labels.schedule, view.shape_text(), verdict(&view));
     let heading = shortened(&heading, LABEL, f64::from(WIDTH) - 2.0 * MARGIN);
     picture.text(heading, (MARGIN, top - 20.0), LABEL, Across::Left, INK);
-    let highest = view.highest_peak().0.index();
-    let width = if curves.len() > LISTED { 1.0 } else { 1.5 };
-    // The first rank is drawn last, on top of the others.
-    for (rank, curve) in curves.iter().enumerate().rev() {
-        if rank.is_multiple_of(step) || rank == highest {
-            picture.path(steps(frame, curve, view.summary.makespan), width, of_line(rank, curves.len()));
-        }
-    }
     if let Some(budget) = view.common_budget().filter(|budget| budget.get() as f64 <= frame.y.ends.1) {
         let y = frame.at(0.0, budget.get() as f64).1;
         picture.dashed(&[(left, y), (right, y)], 1.5, ALERT);
     }
     label_peak(picture, frame, &view, curves.len());
     draw_legend(picture, frame, &view, curves.len());
+}
+
+/// Draws one rank's curve in `step`, and the highest, the first on top; returns whether any are striped.
+fn draw_curves(
+    picture: &mut Picture,
+    frame: &Frame,
+    view: &StepView,
+    curves: &[MemoryCurve],
+    step: usize,
+) -> bool {
+    let highest = view.highest_peak().0.index();
+    let drawn = curves.iter().enumerate().filter(|(rank, _)| rank.is_multiple_of(step) || *rank == highest);
+    let strands = drawn.map(|(rank, curve)| Strand {
+        points: steps(frame, curve, view.summary.makespan),
+        colour: of_line(rank, curves.len()),
+    });
+    let strands: Vec<Strand> = strands.collect();
+    if curves.len() <= LISTED {
+        return draw_strands(picture, &strands, 2.0);
+    }
+    // Ranks that no legend lists one by one need not be told apart.
+    for strand in strands.into_iter().rev() {
+        picture.path(strand.points, 1.0, strand.colour);
+    }
+    false
 }
 
 fn verdict(view: &StepView) -> String {
@@ -218,6 +239,20 @@ mod tests {
         let picture = draw(&[sample]);
         check_layout(&picture, "80 GB");
         assert!(words(&picture).contains(&"budget 80 GB (above)"));
+    }
+
+    #[test]
+    fn ranks_that_hold_as_much_all_show() {
+        let stripes = |picture: &Picture, rank| {
+            let of_rank = |shape: &&Shape| matches!(shape, Shape::Path { width, colour, .. } if *width > 1.9 && *colour == of_line(rank, 4));
+            // One swatch is that of the legend.
+            picture.shapes().iter().filter(of_rank).count() - 1
+        };
+        let picture = draw(&[Sample::new("fill-drain", 4, 1, 8)]);
+        assert!(words(&picture).join("|").contains("striped: ranks that hold as much"));
+        assert!((1..4).all(|rank| stripes(&picture, rank) > 4), "all but the first lie on another");
+        let alone = draw(&[Sample::new("fill-drain", 1, 1, 8)]);
+        assert!(!words(&alone).join("|").contains("striped"));
     }
 
     #[test]

@@ -107,6 +107,22 @@ impl Picture {
         }
     }
 
+    /// The same in stripes of so many points, the colours in turn.
+    pub(crate) fn striped(&mut self, points: &[(f64, f64)], stripe: f64, width: f64, colours: &[Colour]) {
+        if let [colour] = colours {
+            return self.path(points.to_vec(), width, *colour);
+        }
+        let Some((first, others)) = colours.split_first() else { return };
+        // Whole in the first colour, so that the paper does not shine through where two stripes meet.
+        self.path(points.to_vec(), width, *first);
+        let stripes = dashes(points, stripe, 0.0);
+        for (index, colour) in others.iter().enumerate() {
+            for stripe in stripes.iter().skip(index + 1).step_by(colours.len()) {
+                self.path(stripe.clone(), width, *colour);
+            }
+        }
+    }
+
     /// A filled circle.
     pub(crate) fn dot(&mut self, centre: (f64, f64), radius: f64, fill: Colour) {
         self.shapes.push(Shape::Dot { centre, radius, fill });

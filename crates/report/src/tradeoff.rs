@@ -6,7 +6,7 @@
 use pipestep_engine::{Bytes, Duration, Time};
 
 use crate::axes::{Frame, Measure};
-use crate::chart::{AxisSpec, chart};
+use crate::chart::{AxisSpec, chart, chart_note};
 use crate::font::text_width;
 use crate::pareto::pareto_front;
 use crate::picture::{Across, Picture};
@@ -47,7 +47,8 @@ pub fn tradeoff(title: &str, candidates: &[Candidate], budget: Option<Bytes>) ->
     let y = AxisSpec::linear("highest peak of a rank", Measure::Bytes)
         .over(points.iter().map(|p| p.1).chain(shown).map(|bytes| bytes as f64), 0.12);
     let note = "filled: on the Pareto front, nothing else is faster with no more memory or smaller with no more time";
-    let (mut picture, frame) = chart(title, note, x, y, 10.0);
+    let (mut picture, frame) = chart(title, x, y, 10.0);
+    chart_note(&mut picture, note);
     let mut taken = Vec::new();
     if let Some(budget) = shown {
         taken.push(draw_budget(&mut picture, &frame, budget));
@@ -285,7 +286,7 @@ mod tests {
             ("greedy", 503, 400),
         ];
         let axis = |ends: [f64; 2]| AxisSpec::linear("", Measure::Number).over(ends.into_iter(), 0.12);
-        let (mut picture, frame) = chart("", "", axis([403.0, 584.0]), axis([0.0, 500.0]), 10.0);
+        let (mut picture, frame) = chart("", axis([403.0, 584.0]), axis([0.0, 500.0]), 10.0);
         let numbers = points.map(|(_, x, y)| (x, y));
         let on_front = std::array::from_fn::<bool, 17, _>(|index| index < 4);
         let lines = draw_front(&mut picture, &frame, &numbers, &on_front);
