@@ -18,10 +18,22 @@ const LARGEST_FILE: u64 = 64 << 20;
 /// The file's, or all [`pipestep_scenario::Diagnostics`].
 pub(crate) fn scenario(typed: &args::Scenario, more: &[Override]) -> Result<Scenario> {
     let text = text(&typed.path)?;
-    let mut overrides: Vec<Override> = typed.set.iter().map(Override::set).collect();
+    let mut overrides = overrides(typed);
     overrides.extend_from_slice(more);
     let name = typed.path.display().to_string();
     Ok(pipestep_scenario::parse(&text, &name, &overrides, &read_text)?)
+}
+
+/// The file with the order of one's own that a scenario names, whether or not the scenario is right.
+///
+/// # Errors
+/// The scenario's file.
+pub(crate) fn order_file(typed: &args::Scenario) -> Result<Option<String>> {
+    Ok(pipestep_scenario::order_file(&text(&typed.path)?, &overrides(typed)))
+}
+
+fn overrides(typed: &args::Scenario) -> Vec<Override> {
+    typed.set.iter().map(Override::set).collect()
 }
 
 /// The text of a file that was named on the command line.

@@ -55,7 +55,7 @@ pub use jitter::{Curve, Efficiency, Jitter, LinkScatter, Scatter};
 pub use job::JobScenario;
 pub use overrides::Override;
 pub use rl::RlScenario;
-pub use scenario::{Scenario, parse};
+pub use scenario::{Scenario, order_file, parse};
 pub use schema::schema;
 pub use search::{Objective, SearchSpace, Split, SplitPart};
 pub use step::{LayerCosts, OrderSource, StepScenario};

@@ -99,6 +99,20 @@ pub fn parse(
     }
 }
 
+/// The file whose order of operations a scenario would run, if it names one and no schedule was set from outside;
+/// whether the scenario is right otherwise is not asked.
+pub fn order_file(text: &str, overrides: &[Override]) -> Option<String> {
+    let mut table = parse_document(text).ok()?;
+    apply(&mut table, overrides, &mut Problems::new());
+    let Node::Table(pipeline) = &table.get("pipeline")?.item.node else { return None };
+    let file = &pipeline.get("schedule_file")?.item;
+    let schedule = pipeline.get("schedule").map(|entry| entry.item.span.source);
+    match &file.node {
+        Node::Text(name) if schedule.is_none_or(|source| source <= file.span.source) => Some(name.clone()),
+        _ => None,
+    }
+}
+
 /// What a text holds.
 struct Parts {
     name: String,

@@ -8,7 +8,7 @@ use pipestep_report::{
     compare_runs_results, compare_runs_text, compare_runs_tradeoff, compare_text, folded, gantt,
     memory_curves, tradeoff,
 };
-use pipestep_scenario::{Diagnostic, Diagnostics, Override, Scenario, StepScenario};
+use pipestep_scenario::{Diagnostic, Diagnostics, Override, Scenario};
 use serde_json::{Value, json};
 
 use crate::output::Target;
@@ -65,7 +65,7 @@ struct UnderSchedule {
 
 struct Compared {
     steps: Vec<UnderSchedule>,
-    /// A line for each schedule that does not take the scenario.
+    /// A line for each schedule that does not take the scenario, and for an order of one's own that does not.
     left_out: String,
 }
 
@@ -85,10 +85,11 @@ fn simulate_all(typed: &args::Compare) -> Result<Compared> {
     let under = |name: &str| step(&load::scenario(&typed.scenario, &[Override::schedule(name)])?);
     let (mut steps, mut first_error, mut left_out) = (Vec::new(), None, String::new());
     // An order of one's own comes first; a scenario may as well have none, since schedules are named.
-    let written = load::scenario(&typed.scenario, &[]).ok();
-    let has_own_order = |step: &StepScenario| step.order.schedule().is_none();
-    if let Some(own) = written.filter(|written| written.step.as_ref().is_some_and(has_own_order)) {
-        steps.push(step(&own)?);
+    if let Some(file) = load::order_file(&typed.scenario)? {
+        match load::scenario(&typed.scenario, &[]) {
+            Ok(own) => steps.push(step(&own)?),
+            Err(error) => left_out += &without(&file, &error.downcast()?),
+        }
     }
     if typed.schedules != ["all"] {
         for name in &typed.schedules {
@@ -102,9 +103,7 @@ fn simulate_all(typed: &args::Compare) -> Result<Compared> {
             Ok(one) => steps.push(one),
             Err(error) => {
                 let refusal = error.downcast::<Diagnostics>()?;
-                let reason = refusal.iter().next().map_or("", Diagnostic::message);
-                let line = format!("without {name}: {reason}");
-                left_out.extend(folded(&line, COLUMNS).into_iter().map(|line| line + "\n"));
+                left_out += &without(name, &refusal);
                 first_error = first_error.or(Some(refusal));
             }
         }
@@ -114,6 +113,12 @@ fn simulate_all(typed: &args::Compare) -> Result<Compared> {
         Some(error) if steps.is_empty() => Err(error.into()),
         _ => Ok(Compared { steps, left_out }),
     }
+}
+
+/// Says why an order is not compared.
+fn without(order: &str, refusal: &Diagnostics) -> String {
+    let reason = refusal.iter().next().map_or("", Diagnostic::message);
+    folded(&format!("without {order}: {reason}"), COLUMNS).join("\n") + "\n"
 }
 
 fn write(steps: &[UnderSchedule], artefact: Artefact, to: &mut dyn Write) -> Result<()> {

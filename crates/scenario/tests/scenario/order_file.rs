@@ -1,6 +1,6 @@
 //! Orders from PyTorch's schedule files.
 
-use pipestep_scenario::{OrderSource, StepScenario};
+use pipestep_scenario::{OrderSource, Override, StepScenario};
 use pipestep_schedule::{Plan, Rank, Stage};
 
 use crate::{MINIMAL, parse, step};
@@ -113,4 +113,18 @@ fn a_path_is_relative_to_the_scenario() {
         "[pipeline]\nschedule_file = \"orders/mine.csv\"\n[time]\nforward = \"1 ms\"\nbackward = \"2 ms\"";
     pipestep_scenario::parse(text, "runs/a.toml", &[], &reader).expect("legal");
     assert_eq!(*seen.borrow(), ["runs/orders/mine.csv"]);
+}
+
+#[test]
+fn a_scenario_says_whose_order_it_would_run() {
+    let file = |text: &str, set: &[&str]| {
+        let overrides: Vec<Override> = set.iter().copied().map(Override::set).collect();
+        pipestep_scenario::order_file(text, &overrides)
+    };
+    let own = "[pipeline]\nschedule_file = \"mine.csv\"\nbackward_order = \"reverse\"\nranks = 0\n";
+    assert_eq!(file(own, &[]).as_deref(), Some("mine.csv"), "right or not");
+    assert_eq!(file(own, &["pipeline.schedule_file=other.csv"]).as_deref(), Some("other.csv"));
+    assert_eq!(file(own, &["pipeline.schedule=1f1b"]), None, "the schedule was set later");
+    assert_eq!(file("[pipeline]\nschedule = \"1f1b\"\n", &[]), None);
+    assert_eq!(file("[pipeline", &[]), None);
 }
