@@ -24,9 +24,18 @@ impl Coverage {
     /// straight, corners are round.
     pub(crate) fn of_path(&mut self, points: &[Point], thickness: u32) -> Vec<((i32, i32), f64)> {
         let half = f64::from(thickness) / 2.0;
-        for ends in points.windows(2).filter(|ends| ends[0] != ends[1]) {
+        let mut points = points.to_vec();
+        points.dedup();
+        // The first corner of a closed path is one like the others.
+        let beyond = match points[..] {
+            [first, second, _, .., last] if first == last => Some(second),
+            _ => None,
+        };
+        points.extend(beyond);
+        let last = points.len().saturating_sub(2);
+        for (index, ends) in points.windows(2).enumerate() {
             let [from, to] = sharp([ends[0], ends[1]], thickness);
-            self.add_segment(from, to, half);
+            self.add_segment([from, to], half, [index == 0, index == last]);
         }
         for corner in points.windows(3).filter(|corner| !is_straight(corner)) {
             self.add_disc(sharp_corner(corner, thickness), half);
@@ -39,7 +48,10 @@ impl Coverage {
         covered.collect()
     }
 
-    fn add_segment(&mut self, (x0, y0): Point, (x1, y1): Point, half: f64) {
+    /// `is_end`: whether the path begins and ends here. Where it goes on, both segments reach half a pixel further, so
+    /// that the paper does not shine through between them.
+    fn add_segment(&mut self, [(x0, y0), (x1, y1)]: [Point; 2], half: f64, is_end: [bool; 2]) {
+        let [before, behind] = is_end.map(|is_end| if is_end { 0.0 } else { 0.5 });
         let (dx, dy) = (x1 - x0, y1 - y0);
         let length = (dx * dx + dy * dy).sqrt();
         let far = half + 1.0;
@@ -56,7 +68,11 @@ impl Coverage {
                 let across = ((x * dy - y * dx) / length).abs();
                 let along = (x * dx + y * dy) / length;
                 let share = |inside: f64| (inside + 0.5).clamp(0.0, 1.0);
-                self.add(row, column, share(half - across) * share(along) * share(length - along));
+                self.add(
+                    row,
+                    column,
+                    share(half - across) * share(along + before) * share(length - along + behind),
+                );
             }
         }
     }
@@ -159,6 +175,15 @@ mod tests {
         // Two arms that share a square, and a quarter of a disc outside both.
         let want = 2.0 * 120.0 - 9.0 + 9.0 * std::f64::consts::PI / 4.0;
         assert!((area(&path, 6) - want).abs() < 0.2, "{} of {want}", area(&path, 6));
+    }
+
+    #[test]
+    fn a_straight_path_has_no_seams() {
+        let path: Vec<Point> = (0..7).map(|i| (10.3 + 5.7 * f64::from(i), 20.0)).collect();
+        let covered = Coverage::new(80, 50).of_path(&path, 4);
+        let inside = covered.iter().filter(|((x, _), _)| (11..44).contains(x));
+        assert_eq!(inside.clone().count(), 33 * 4);
+        assert!(inside.clone().all(|(_, share)| is_same(*share, 1.0)), "{covered:?}");
     }
 
     proptest! {
