@@ -8,7 +8,7 @@ use crate::coincide::{Strand, draw_strands};
 use crate::font::text_width;
 use crate::legend::{Swatch, entry, side_legend};
 use crate::picture::Picture;
-use crate::theme::{Colour, DISTINCT, SMALL, of_line, of_reference};
+use crate::theme::{Colour, INK, PAPER, SMALL, of_line, of_reference};
 use crate::units::grouped;
 
 /// Where a line has more points than this, lines are not dotted.
@@ -30,6 +30,8 @@ pub enum Stroke {
     Solid,
     /// A formula beside them.
     Dashed,
+    /// Points that stand out: dots without a line.
+    Mark,
 }
 
 /// One line.
@@ -56,7 +58,7 @@ pub struct LineChart {
     pub x: AxisSpec,
     /// The axis upwards.
     pub y: AxisSpec,
-    /// The lines, first ones on top.
+    /// The lines, first ones on top of those of the same stroke.
     pub lines: Vec<Line>,
 }
 
@@ -71,31 +73,45 @@ pub fn line_chart(spec: &LineChart) -> Picture {
     let (mut picture, frame) = chart(&spec.title, x, y, beside);
     let some_coincide = draw_lines(&mut picture, &frame, &spec.lines);
     chart_note(&mut picture, &note(spec, some_coincide));
-    let entries = spec.lines.iter().zip(colours(&spec.lines)).map(|(line, colour)| {
-        let swatch = if line.stroke == Stroke::Solid { Swatch::Line } else { Swatch::Dashes };
-        entry(swatch, colour, line.name.as_str())
-    });
-    let entries: Vec<_> = entries.collect();
-    let [_, top, right, bottom] = frame.corners;
-    side_legend(&mut picture, (right + 14.0, top), bottom, &entries);
+    draw_legend(&mut picture, &frame, &spec.lines);
     picture
 }
 
-/// A colour for each line. Where there are not enough for all, formulas are grey, so that simulated values can be told
-/// apart.
+/// A colour for each line. What stands beside the simulated values is grey, so that these have the same colours in all
+/// charts of a sweep, and as few as there are of them.
 fn colours(lines: &[Line]) -> Vec<Colour> {
     let of_stroke = |stroke| lines.iter().filter(|line| line.stroke == stroke).count();
     let (solid, dashed) = (of_stroke(Stroke::Solid), of_stroke(Stroke::Dashed));
-    if lines.len() <= DISTINCT {
-        return (0..lines.len()).map(|index| of_line(index, lines.len())).collect();
-    }
-    let (mut colours, mut greys) =
-        ((0..).map(|index| of_line(index, solid)), (0..).map(|index| of_reference(index, dashed)));
+    let mut colours = (0..solid).map(|index| of_line(index, solid));
+    let mut greys = (0..dashed).map(|index| of_reference(index, dashed));
     let next = |line: &Line| match line.stroke {
         Stroke::Solid => colours.next(),
         Stroke::Dashed => greys.next(),
+        Stroke::Mark => Some(INK),
     };
     lines.iter().filter_map(next).collect()
+}
+
+/// Beside the chart: what stands beside the simulated values, and below that these, which become one scale of colours
+/// where there are many.
+fn draw_legend(picture: &mut Picture, frame: &Frame, lines: &[Line]) {
+    const ROW: f64 = 18.0;
+    let entries = lines.iter().zip(colours(lines)).map(|(line, colour)| {
+        let swatch = match line.stroke {
+            Stroke::Solid => Swatch::Line,
+            Stroke::Dashed => Swatch::Dashes,
+            Stroke::Mark => Swatch::Dot,
+        };
+        entry(swatch, colour, line.name.as_str())
+    });
+    let (simulated, beside): (Vec<_>, Vec<_>) = entries.partition(|entry| entry.swatch == Swatch::Line);
+    let [_, top, right, bottom] = frame.corners;
+    let between = if simulated.is_empty() { bottom } else { f64::midpoint(top, bottom) };
+    let between = between.min(top + ROW * beside.len() as f64);
+    if !beside.is_empty() {
+        side_legend(picture, (right + 14.0, top), between, &beside);
+    }
+    side_legend(picture, (right + 14.0, between), bottom, &simulated);
 }
 
 /// What is to be known of all lines.
@@ -112,7 +128,7 @@ fn note(spec: &LineChart, some_coincide: bool) -> String {
     note
 }
 
-/// Draws the lines with their points and bars, formulas over all of them; returns whether any lines coincide.
+/// Draws the lines with their points and bars, formulas and marks over all of them; returns whether any lines coincide.
 fn draw_lines(picture: &mut Picture, frame: &Frame, lines: &[Line]) -> bool {
     let strand = |(line, colour)| Strand { points: thinned(placed(frame, line)), colour };
     let strands: Vec<Strand> = lines.iter().zip(colours(lines)).map(strand).collect();
@@ -128,6 +144,10 @@ fn draw_lines(picture: &mut Picture, frame: &Frame, lines: &[Line]) -> bool {
     }
     for strand in only(Stroke::Dashed).rev() {
         picture.dashed(&strand.points, 1.5, strand.colour);
+    }
+    for &point in only(Stroke::Mark).flat_map(|strand| &strand.points) {
+        picture.dot(point, DOT + RING, PAPER);
+        picture.dot(point, DOT, INK);
     }
     some_coincide
 }
@@ -165,6 +185,11 @@ impl Line {
     /// Something beside them.
     pub fn dashed(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
         Self { name: name.into(), points, stroke: Stroke::Dashed, errors: Vec::new() }
+    }
+
+    /// A point that stands out.
+    pub fn mark(name: impl Into<String>, point: (f64, f64)) -> Self {
+        Self { name: name.into(), points: vec![point], stroke: Stroke::Mark, errors: Vec::new() }
     }
 
     /// The bars of its errors: where, from and to.
@@ -254,12 +279,23 @@ mod tests {
     }
 
     #[test]
-    fn many_lines_leave_the_colours_to_simulated_values() {
-        let mut chart = utilisation(&[1, 2, 3, 4, 5, 6, 7]);
+    fn what_stands_beside_the_values_takes_no_colour_of_theirs() {
+        let mut chart = utilisation(&[1, 2, 3]);
         chart.lines.insert(0, Line::dashed("formula", vec![(1.0, 0.9), (64.0, 0.9)]));
+        chart.lines.insert(0, Line::mark("best", (64.0, 1.0)));
         let colours = colours(&chart.lines);
-        assert_eq!(colours[0], of_reference(0, 1));
-        assert_eq!(colours[1..], std::array::from_fn::<_, 7, _>(|index| of_line(index, 7)));
+        assert_eq!(colours[..2], [INK, of_reference(0, 1)]);
+        assert_eq!(colours[2..], [0, 1, 2].map(|index| of_line(index, 3)));
+        let picture = line_chart(&chart);
+        check_layout(&picture, "beside");
+        assert!(words(&picture).join("|").contains("21 points|"), "a mark is no point");
+        for (simulated, beside) in [(60, 1), (60, 40), (0, 3), (16, 16)] {
+            let mut chart = utilisation(&(1..=simulated).collect::<Vec<_>>());
+            let more = (0..beside)
+                .map(|index| Line::dashed(format!("formula {index}"), vec![(1.0, 0.9), (64.0, 0.9)]));
+            chart.lines.extend(more);
+            check_layout(&line_chart(&chart), &format!("{simulated} lines and {beside} formulas"));
+        }
     }
 
     #[test]

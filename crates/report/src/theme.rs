@@ -32,11 +32,8 @@ pub(crate) const SMALL: f64 = 11.5;
 /// The usual width of a picture, in points.
 pub(crate) const WIDTH: u32 = 1_100;
 
-/// So many lines have colours that can be told apart at a glance.
-pub(crate) const DISTINCT: usize = 7;
-
 /// Okabe and Ito's colours in the order in which lines take them.
-const LINES: [Colour; DISTINCT] = [
+const LINES: [Colour; 7] = [
     Colour(0x00, 0x72, 0xB2),
     Colour(0xD5, 0x5E, 0x00),
     Colour(0x00, 0x9E, 0x73),
@@ -100,7 +97,7 @@ pub(crate) fn of_line(index: usize, count: usize) -> Colour {
 
 /// The grey of reference line number `index` of `count`, all of them dark enough to be seen over a line.
 pub(crate) fn of_reference(index: usize, count: usize) -> Colour {
-    mixed(INK, PAPER, 0.5 * index as f64 / count.saturating_sub(1).max(1) as f64)
+    mixed(INK, PAPER, 0.35 * index as f64 / count.saturating_sub(1).max(1) as f64)
 }
 
 /// A colour for a value between 0 and 1.

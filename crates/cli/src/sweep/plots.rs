@@ -130,7 +130,7 @@ fn optimum(series: &[Series], quantity: Quantity) -> Option<Line> {
         }
     }
     let ((x, value), inside) = best?;
-    inside.then(|| Line::solid(format!("best: {}", quantity.show(value)), vec![(x, value)]))
+    inside.then(|| Line::mark(format!("best: {}", quantity.show(value)), (x, value)))
 }
 
 /// m/(m+p-1), the utilisation of equal stages and free transfers under fill-drain and 1F1B, once for each number

@@ -45,7 +45,7 @@ pub(crate) fn picture(about: &About, found: &FoundKeys) -> Option<Picture> {
     let named =
         format!("best: {} at {}", show(objective, first.mean()), found.tried[best].setting[along].label);
     let at = found.tried[best].setting[along].number?;
-    let mut all = vec![Line::solid(named, vec![(at, first.mean())])];
+    let mut all = vec![Line::mark(named, (at, first.mean()))];
     all.extend(checks(about, &dimension.name, &lines));
     all.extend(lines);
     let has_bars = all.iter().any(|line| line.errors.iter().any(|error| *error > 0.0));
