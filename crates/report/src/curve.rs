@@ -2,6 +2,7 @@
 //! to the highest value in each column, with the mean over its time as a line. No extreme is lost.
 
 use crate::axes::Frame;
+use crate::coincide::Strand;
 use crate::picture::Picture;
 use crate::theme::{Colour, PAPER, mixed};
 
@@ -10,7 +11,7 @@ const COLUMN: f64 = 2.0;
 /// A curve with more points than this for each point of width is a band.
 const CROWDED: f64 = 0.8;
 
-/// A curve ready to be drawn; of several, all bands come before all lines, so that none hides another.
+/// A curve ready to be drawn; of several, all bands come before all lines.
 #[derive(Debug)]
 pub(crate) struct Curve {
     colour: Colour,
@@ -61,16 +62,20 @@ impl Curve {
         !self.band.is_empty()
     }
 
-    /// Draws the band, if it is one.
-    pub(crate) fn draw_band(&self, picture: &mut Picture) {
-        for &corners in &self.band {
-            picture.fill(corners, mixed(self.colour, PAPER, 0.65));
-        }
+    /// The line: the curve, or the mean of its band.
+    pub(crate) fn into_strand(self) -> Strand {
+        Strand { points: self.line, colour: self.colour }
     }
+}
 
-    /// Draws the line: the curve, or the mean of its band.
-    pub(crate) fn draw_line(self, picture: &mut Picture) {
-        picture.path(self.line, 2.0, self.colour);
+/// Draws the bands of those curves that are bands: side by side in each column, so that none hides another.
+pub(crate) fn draw_bands(picture: &mut Picture, curves: &[Curve]) {
+    let bands: Vec<&Curve> = curves.iter().filter(|curve| curve.is_band()).collect();
+    for (place, curve) in bands.iter().enumerate() {
+        for &[left, upper, right, lower] in &curve.band {
+            let edge = |place: usize| left + (right - left) * place as f64 / bands.len() as f64;
+            picture.fill([edge(place), upper, edge(place + 1), lower], mixed(curve.colour, PAPER, 0.65));
+        }
     }
 }
 
@@ -136,7 +141,7 @@ pub(crate) fn stairs(levels: impl Iterator<Item = (f64, f64)>, end: f64) -> Vec<
 mod tests {
     use super::*;
     use crate::axes::Axis;
-    use crate::theme::INK;
+    use crate::theme::{ALERT, INK};
     use proptest::prelude::*;
 
     #[test]
@@ -151,9 +156,9 @@ mod tests {
         let mut picture = Picture::new(100, 50);
         let curve = Curve::new(&frame, &points, INK);
         assert!(curve.is_band());
-        curve.draw_band(&mut picture);
-        curve.draw_line(&mut picture);
-        assert!(picture.shapes().len() <= 51, "{}", picture.shapes().len());
+        draw_bands(&mut picture, std::slice::from_ref(&curve));
+        assert!(curve.into_strand().points.len() <= 50);
+        assert!(picture.shapes().len() <= 50, "{}", picture.shapes().len());
         let ys = picture.shapes().iter().filter_map(|shape| match shape {
             crate::picture::Shape::Box { corners, .. } => Some((corners[1], corners[3])),
             _ => None,
@@ -162,6 +167,32 @@ mod tests {
             ys.fold((f64::MAX, 0.0_f64), |(high, low), (top, bottom)| (high.min(top), low.max(bottom)));
         assert!((high - frame.at(0.0, 99.0).1).abs() < 1e-9 && (low - frame.at(0.0, 1.0).1).abs() < 1e-9);
         assert!(!Curve::new(&frame, &points[..40], INK).is_band());
+    }
+
+    #[test]
+    fn equal_bands_share_their_columns() {
+        let frame = Frame {
+            corners: [0.0, 0.0, 100.0, 50.0],
+            x: Axis::time("time", 0.0, 1e6),
+            y: Axis::bytes("held", 0.0, 100.0),
+        };
+        let points: Vec<(f64, f64)> =
+            (0..=1_000).map(|i| (f64::from(i) * 1e3, f64::from(i % 2) * 90.0)).collect();
+        let mut picture = Picture::new(100, 50);
+        draw_bands(&mut picture, &[INK, ALERT].map(|colour| Curve::new(&frame, &points, colour)));
+        let area_of = |wanted: Colour| -> f64 {
+            let areas = picture.shapes().iter().map(|shape| match shape {
+                crate::picture::Shape::Box { corners: [left, top, right, bottom], fill }
+                    if *fill == wanted =>
+                {
+                    (right - left) * (bottom - top)
+                }
+                _ => 0.0,
+            });
+            areas.sum()
+        };
+        let [one, other] = [INK, ALERT].map(|colour| area_of(mixed(colour, PAPER, 0.65)));
+        assert!((one - 100.0 * 45.0 / 2.0).abs() < 1e-6 && (one - other).abs() < 1e-6, "{one} {other}");
     }
 
     #[test]

@@ -6,7 +6,8 @@ use pipestep_job::{CheckpointRecord, Mode, Place};
 
 use super::JobView;
 use crate::axes::{Axis, Frame, Measure, Scale};
-use crate::curve::{Curve, stairs};
+use crate::coincide::{Strand, draw_strands};
+use crate::curve::{Curve, draw_bands, stairs};
 use crate::font::shortened;
 use crate::legend::{Entry, Swatch, entry, legend, note};
 use crate::picture::{Across, Picture};
@@ -22,6 +23,11 @@ const PLOT: f64 = 200.0;
 const AXIS: f64 = 68.0;
 /// More failures than these are marked at the top only, and not at all.
 const FAILURES: (usize, usize) = (30, 500);
+/// What is to be known of bands, and of curves that coincide.
+const NOTES: [&str; 2] = [
+    "bands, side by side where there are two, go from the lowest to the highest value at about that time, the line in them is the mean",
+    "striped: curves that coincide",
+];
 const HELD: Colour = Colour(0x00, 0x72, 0xB2);
 const UNWRITTEN: Colour = Colour(0xD5, 0x5E, 0x00);
 const AGE: Colour = Colour(0x00, 0x9E, 0x73);
@@ -36,17 +42,17 @@ pub fn job_storage(view: &JobView) -> Picture {
     let right = f64::from(WIDTH) - MARGIN;
     let title = shortened(view.name, TITLE, right - MARGIN);
     picture.text(title, (MARGIN, MARGIN + 8.0), TITLE, Across::Left, INK);
-    let mut has_bands = false;
+    let mut drawn = [false; 2];
     for (index, plot) in panels.iter().enumerate() {
         let top = head + each * index as f64;
         let corners = [MARGIN + AXIS, top + HEADING, right - 8.0, top + HEADING + PLOT];
-        has_bands |= plot.draw(&mut picture, view, top, corners);
+        for (known, now) in drawn.iter_mut().zip(plot.draw(&mut picture, view, top, corners)) {
+            *known |= now;
+        }
     }
-    if has_bands {
-        let text =
-            "bands go from the lowest to the highest value at about that time; the line in them is the mean";
-        note(&mut picture, text, (MARGIN, head + each * panels.len() as f64 + 4.0));
-    }
+    let words = drawn.into_iter().zip(NOTES).filter(|(is_drawn, _)| *is_drawn).map(|(_, words)| words);
+    let text = words.collect::<Vec<_>>().join("; ");
+    note(&mut picture, &text, (MARGIN, head + each * panels.len() as f64 + 4.0));
     picture
 }
 
@@ -54,7 +60,7 @@ pub fn job_storage(view: &JobView) -> Picture {
 struct Plot {
     heading: String,
     y: Axis,
-    /// Curves with their colour, drawn in this order.
+    /// Curves with their colour, the last on top.
     curves: Vec<(Vec<(f64, f64)>, Colour)>,
     /// A curve that was kept in stretches: from, to, lowest, highest, mean.
     stretches: Vec<[f64; 5]>,
@@ -64,8 +70,8 @@ struct Plot {
 }
 
 impl Plot {
-    /// Returns whether a curve became a band.
-    fn draw(&self, picture: &mut Picture, view: &JobView, top: f64, corners: [f64; 4]) -> bool {
+    /// Returns whether a curve became a band, and whether some curves coincide.
+    fn draw(&self, picture: &mut Picture, view: &JobView, top: f64, corners: [f64; 4]) -> [bool; 2] {
         let [left, upper, right, lower] = corners;
         let heading = shortened(&self.heading, LABEL, right - MARGIN);
         picture.text(heading, (MARGIN, top + 12.0), LABEL, Across::Left, INK);
@@ -79,9 +85,7 @@ impl Plot {
             (!self.stretches.is_empty()).then(|| Curve::of_stretches(&frame, &self.stretches, INPUT));
         let curves: Vec<Curve> = curves.chain(stretches).collect();
         let has_bands = curves.iter().any(Curve::is_band);
-        for curve in &curves {
-            curve.draw_band(picture);
-        }
+        draw_bands(picture, &curves);
         let failures = &view.outcome.failures;
         if failures.len() <= FAILURES.1 {
             let lower = if failures.len() <= FAILURES.0 { lower } else { upper + 8.0 };
@@ -90,14 +94,13 @@ impl Plot {
                 picture.path(vec![(x, upper), (x, lower)], 0.75, ALERT);
             }
         }
-        for curve in curves {
-            curve.draw_line(picture);
-        }
+        let strands: Vec<Strand> = curves.into_iter().rev().map(Curve::into_strand).collect();
+        let some_coincide = draw_strands(picture, &strands, 2.0);
         if let Some(limit) = self.limit {
             let y = frame.at(0.0, limit).1;
             picture.dashed(&[(left, y), (right, y)], 1.5, INK);
         }
-        has_bands
+        [has_bands, some_coincide]
     }
 }
 
