@@ -18,6 +18,8 @@ use crate::{EventKind, StepView, theme};
 /// More candidates than this are labelled on the front only.
 const LABELLED: usize = 40;
 const DOT: f64 = 5.0;
+/// Points between a label and the end of the line to its dot.
+const GAP: f64 = 3.0;
 
 /// One candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +70,7 @@ pub fn tradeoff(title: &str, candidates: &[Candidate], budget: Option<Bytes>) ->
     }
     order.retain(|&index| front[index] || candidates.len() <= LABELLED);
     let named: Vec<_> = order.iter().map(|&index| (dots[index], candidates[index].name.as_str())).collect();
-    let areas = place_labels(&frame, &named, taken, &lines);
+    let areas = place_labels(&frame, &named, &taken, &lines);
     for ((&index, &(dot, name)), area) in order.iter().zip(&named).zip(&areas) {
         if let Some(area) = area {
             draw_label(&mut picture, *area, dot, name, if front[index] { INK } else { FAINT_INK });
@@ -122,32 +124,65 @@ fn draw_dot(picture: &mut Picture, at: (f64, f64), on_front: bool) {
     }
 }
 
-/// A place for each name beside its dot, the first ones first; none where there is no room.
+/// A place for each name beside its dot, the first ones first; none where there is no room. A name that finds no good
+/// place goes first in the next try; the best try counts.
 fn place_labels(
     frame: &Frame,
     named: &[((f64, f64), &str)],
-    mut taken: Vec<[f64; 4]>,
+    taken: &[[f64; 4]],
     lines: &[[f64; 4]],
 ) -> Vec<Option<[f64; 4]>> {
-    let mut place = |&(dot, name): &((f64, f64), &str)| {
-        let area = free_place(frame, &taken, lines, dot, name)?;
-        taken.push(area);
-        taken.extend(leader(&area, dot).map(|(x, y)| [x - 1.0, y - 1.0, x + 1.0, y + 1.0]));
-        Some(area)
-    };
-    named.iter().map(&mut place).collect()
+    const TRIES: usize = 16;
+    let mut order: Vec<usize> = (0..named.len()).collect();
+    let mut best: Option<(usize, Vec<_>)> = None;
+    for _ in 0..TRIES {
+        let (areas, bad) = place_in_order(frame, named, &order, taken.to_vec(), lines);
+        if best.as_ref().is_none_or(|(known, _)| bad.len() < *known) {
+            best = Some((bad.len(), areas));
+        }
+        let Some(&first) = bad.first() else { break };
+        order.retain(|&index| index != first);
+        order.insert(0, first);
+    }
+    best.map_or_else(Vec::new, |(_, areas)| areas)
 }
 
-/// The nearest place for a name beside its dot where it covers nothing that is taken. It covers no line either and
-/// the line to its dot crosses nothing, unless there is no such place.
+/// The places that names get in this order, and which of them have none or no good one.
+fn place_in_order(
+    frame: &Frame,
+    named: &[((f64, f64), &str)],
+    order: &[usize],
+    mut taken: Vec<[f64; 4]>,
+    lines: &[[f64; 4]],
+) -> (Vec<Option<[f64; 4]>>, Vec<usize>) {
+    let (mut areas, mut bad) = (vec![None; named.len()], Vec::new());
+    for &index in order {
+        let place = free_place(frame, &taken, lines, named, index);
+        if !place.is_some_and(|(_, is_good)| is_good) {
+            bad.push(index);
+        }
+        if let Some((area, _)) = place {
+            taken.push(area);
+            taken.extend(leader(&area, named[index].0).map(|(x, y)| [x - 1.0, y - 1.0, x + 1.0, y + 1.0]));
+            areas[index] = Some(area);
+        }
+    }
+    (areas, bad)
+}
+
+/// The nearest place for a name beside its dot where it covers nothing that is taken, and whether it is good: it covers
+/// no line either, the line to its dot crosses nothing, and no other dot is nearly as near.
 fn free_place(
     frame: &Frame,
     taken: &[[f64; 4]],
     lines: &[[f64; 4]],
-    dot: (f64, f64),
-    name: &str,
-) -> Option<[f64; 4]> {
+    named: &[((f64, f64), &str)],
+    index: usize,
+) -> Option<([f64; 4], bool)> {
+    // How much further away other dots are than a label's own, where no line joins it.
+    const MARGIN: f64 = 8.0;
     let [left, top, right, bottom] = frame.corners;
+    let (dot, name) = named[index];
     let is_inside =
         |area: &[f64; 4]| area[0] >= left && area[1] >= top && area[2] <= right + 10.0 && area[3] <= bottom;
     let covers = |area: &[f64; 4], things: &[[f64; 4]]| things.iter().any(|thing| overlap(area, thing));
@@ -155,19 +190,26 @@ fn free_place(
         let between = taken.iter().filter(|thing| !contains(thing, dot));
         leader(area, dot).any(|point| between.clone().any(|thing| contains(thing, point)))
     };
+    let misleads = |area: &[f64; 4]| {
+        let is_joined = leader(area, dot).next().is_some();
+        let others = named.iter().map(|&(other, _)| other).filter(|&other| other != dot);
+        !is_joined && others.into_iter().any(|other| distance(area, other) < distance(area, dot) + MARGIN)
+    };
     let free = || {
         let all = places(dot, text_width(name, LABEL), LABEL);
         all.filter(|area| is_inside(area) && !covers(area, taken))
     };
-    let place = free().find(|area| !covers(area, lines) && !crosses(area));
-    place.or_else(|| free().find(|area| !crosses(area))).or_else(|| free().next())
+    let is_clear = |area: &[f64; 4]| !crosses(area) && !misleads(area);
+    let good = free().find(|area| !covers(area, lines) && is_clear(area));
+    let fair = || free().find(is_clear).or_else(|| free().next());
+    good.map(|area| (area, true)).or_else(|| fair().map(|area| (area, false)))
 }
 
 /// Points along the line between a dot and its label; none where they touch.
 fn leader(area: &[f64; 4], dot: (f64, f64)) -> impl Iterator<Item = (f64, f64)> {
     const POINTS: u32 = 24;
     let end = nearest(area, dot);
-    let is_drawn = (end.0 - dot.0).hypot(end.1 - dot.1) > DOT + 6.0;
+    let is_drawn = distance(area, dot) > DOT + 6.0;
     (0..if is_drawn { POINTS } else { 0 }).map(move |point| {
         let share = f64::from(point) / f64::from(POINTS);
         (dot.0 + share * (end.0 - dot.0), dot.1 + share * (end.1 - dot.1))
@@ -179,10 +221,18 @@ fn nearest(area: &[f64; 4], dot: (f64, f64)) -> (f64, f64) {
     (dot.0.clamp(area[0], area[2]), dot.1.clamp(area[1], area[3]))
 }
 
+fn distance(area: &[f64; 4], dot: (f64, f64)) -> f64 {
+    let end = nearest(area, dot);
+    (end.0 - dot.0).hypot(end.1 - dot.1)
+}
+
 fn draw_label(picture: &mut Picture, area: [f64; 4], dot: (f64, f64), name: &str, colour: Colour) {
     // A label that does not touch its dot is joined to it.
     if leader(&area, dot).next().is_some() {
-        picture.path(vec![dot, nearest(&area, dot)], 0.5, FAINT_INK);
+        let end = nearest(&area, dot);
+        let share = GAP / distance(&area, dot);
+        let end = (end.0 + share * (dot.0 - end.0), end.1 + share * (dot.1 - end.1));
+        picture.path(vec![dot, end], 0.5, FAINT_INK);
     }
     let middle = (f64::midpoint(area[0], area[2]), f64::midpoint(area[1], area[3]));
     picture.text(name, middle, LABEL, Across::Middle, colour);
@@ -293,7 +343,7 @@ mod tests {
         let dots = numbers.map(|(x, y)| frame.at(x as f64, y as f64));
         let named: Vec<_> = dots.into_iter().zip(points).map(|(dot, (name, ..))| (dot, name)).collect();
         let around_dots = dots.map(|(x, y)| [x - DOT, y - DOT, x + DOT, y + DOT]).to_vec();
-        let areas = place_labels(&frame, &named, around_dots, &lines);
+        let areas = place_labels(&frame, &named, &around_dots, &lines);
         let areas: Vec<[f64; 4]> = areas.into_iter().map(|area| area.expect("there is room")).collect();
         for (index, (area, (dot, name))) in areas.iter().zip(&named).enumerate() {
             let others = areas.iter().zip(&points).enumerate().filter(|(other, _)| *other != index);
