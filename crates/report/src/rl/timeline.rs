@@ -142,8 +142,9 @@ fn set_apart(picture: &mut Picture, window: &Window, lane: &[Segment], (top, bot
     }
 }
 
-/// Where each measured round ends, with its number where there is room; all have the same form.
-fn draw_rounds(picture: &mut Picture, view: &RlView, window: &Window, [_, top, _, bottom]: [f64; 4]) {
+/// Where each measured round ends, with its number where there is room, all in the same form; and where the first one
+/// begins, if it was warmed up for.
+fn draw_rounds(picture: &mut Picture, view: &RlView, window: &Window, [edge, top, _, bottom]: [f64; 4]) {
     let rounds = view.sensitivity.base.rounds.iter().take_while(|round| window.has(round.end.as_nanos()));
     let ends = rounds.map(|round| (window.x(round.start.as_nanos()), window.x(round.end.as_nanos())));
     let ends: Vec<(f64, f64)> = ends.collect();
@@ -151,13 +152,19 @@ fn draw_rounds(picture: &mut Picture, view: &RlView, window: &Window, [_, top, _
         (1..=ends.len()).map(|number| format!("{} {number}", view.round_word())).collect();
     let fits = |text: &str, (left, right): (f64, f64)| text_width(text, SMALL) + 8.0 <= right - left;
     let is_long = names.iter().zip(&ends).all(|(name, &ends)| fits(name, ends));
-    for (index, (&(left, right), name)) in ends.iter().zip(names).enumerate() {
+    let mut draw = |(left, right): (f64, f64), text: &str| {
         picture.dashed(&[(right, top - ROUNDS + 6.0), (right, bottom)], 1.0, INK);
-        let text = if is_long { name } else { (index + 1).to_string() };
-        if fits(&text, (left, right)) {
+        if fits(text, (left, right)) {
             let middle = f64::midpoint(left, right);
             picture.text(text, (middle, top - ROUNDS / 2.0), SMALL, Across::Middle, FAINT_INK);
         }
+    };
+    if let Some(&(begin, _)) = ends.first().filter(|(begin, _)| *begin > edge + 1.0) {
+        draw((edge, begin), "warm-up");
+    }
+    for (number, (&ends, name)) in (1..).zip(ends.iter().zip(names)) {
+        let text = if is_long { name } else { number.to_string() };
+        draw(ends, &text);
     }
 }
 
