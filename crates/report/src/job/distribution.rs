@@ -17,6 +17,8 @@ const MARGIN: f64 = 18.0;
 const ROW: f64 = 40.0;
 const NAMES: f64 = 118.0;
 const FOOT: f64 = 50.0;
+/// The least width of a box.
+const NARROW: f64 = 3.0;
 
 /// The distribution of the wall time over the runs; of the useful fraction where a horizon ends them all. `None`
 /// for a single run.
@@ -96,8 +98,12 @@ fn draw_row(
     picture.path(vec![(x(p5), centre), (x(p95), centre)], 1.5, INK);
     picture.dot((x(estimate.min), centre), 2.0, INK);
     picture.dot((x(estimate.max), centre), 2.0, INK);
-    picture.fill([x(p25), upper, x(p75), lower], colour);
-    picture.path(vec![(x(p50), upper), (x(p50), lower)], 2.0, PAPER);
+    // A box that is too narrow to be seen is drawn as wide as one that can, without room for the median in it.
+    let (from, to) = (x(p25).min(x(p50) - NARROW / 2.0), x(p75).max(x(p50) + NARROW / 2.0));
+    picture.fill([from, upper, to, lower], colour);
+    if x(p75) - x(p25) > 2.0 * NARROW {
+        picture.path(vec![(x(p50), upper), (x(p50), lower)], 2.0, PAPER);
+    }
     let share = estimate.mean / summary.elapsed.mean.max(1.0);
     let label = format!(
         "mean {}, {} of the wall time: {}",
