@@ -5,7 +5,7 @@ use pipestep_engine::Duration;
 use crate::font::text_width;
 use crate::picture::{Across, Picture};
 use crate::theme::{GRID, INK, LABEL, SMALL};
-use crate::units::{Unit, byte_unit, ticks, time_unit, trimmed};
+use crate::units::{Unit, byte_unit, grouped, ticks, time_unit, trimmed};
 
 /// What a number on an axis is, and so how it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,9 @@ impl Axis {
             Measure::Share => Unit { name: "%", size: 0.01 },
         };
         let title = if unit.name.is_empty() { what.to_owned() } else { format!("{what} [{}]", unit.name) };
-        Self { title, ends, unit, scale, counts: measure == Measure::Count }
+        // Bytes and nanoseconds have no parts.
+        let counts = measure == Measure::Count || ["B", "ns"].contains(&unit.name);
+        Self { title, ends, unit, scale, counts }
     }
 
     /// Time from one instant to another, in ns.
@@ -89,9 +91,12 @@ impl Axis {
         if self.counts {
             values.retain(|value| (value - value.round()).abs() < 1e-9);
         }
-        // Adding zero turns a minus zero into a zero.
-        let label =
-            |value: f64| if value >= 1e7 { format!("{value:e}") } else { trimmed(value + 0.0, decimals) };
+        let label = |value: f64| match value {
+            1e7.. => format!("{value:e}"),
+            1e4.. => grouped(value.round() as u64),
+            // Adding zero turns a minus zero into a zero.
+            _ => trimmed(value + 0.0, decimals),
+        };
         values.into_iter().map(|value| (value * self.unit.size, label(value))).collect()
     }
 
@@ -112,8 +117,8 @@ impl Axis {
         if nanos.abs() >= 0.1 * self.unit.size {
             return self.instant(nanos, self.unit.size / 1e3);
         }
-        let length = Duration::from_nanos(nanos.abs().round() as u64);
-        if nanos < 0.0 { format!("-{length}") } else { length.to_string() }
+        let unit = time_unit(Duration::from_nanos(nanos.abs().round() as u64));
+        format!("{} {}", trimmed(nanos / unit.size, 3), unit.name)
     }
 }
 
@@ -219,7 +224,7 @@ mod tests {
         let axis = |to| Axis::new("m", Measure::Number, Scale::Log, (1.0, to));
         let labels = |to| axis(to).ticks(8).into_iter().map(|(_, label)| label).collect::<Vec<_>>();
         assert_eq!(labels(64.0), ["1", "2", "5", "10", "20", "50"]);
-        assert_eq!(labels(1e5), ["1", "10", "100", "1000", "10000", "100000"]);
+        assert_eq!(labels(1e5), ["1", "10", "100", "1000", "10,000", "100,000"]);
         assert!((axis(100.0).place(10.0) - 0.5).abs() < 1e-12);
     }
 
@@ -232,10 +237,20 @@ mod tests {
     }
 
     #[test]
+    fn a_length_beside_an_axis_has_the_unit_in_which_it_reads_well() {
+        let axis = Axis::time("time on the clock", 0.0, 20.0 * 86_400e9);
+        assert_eq!(axis.length(3.0 * 86_400e9), "3 d");
+        assert_eq!(axis.length(1_449.013e9), "24.15 min");
+        assert_eq!(axis.length(-45.798e9), "-45.798 s");
+    }
+
+    #[test]
     fn there_is_no_half_of_a_thing() {
         let axis = Axis::new("chunks", Measure::Count, Scale::Linear, (0.0, 4.0));
-        let labels: Vec<String> = axis.ticks(10).into_iter().map(|(_, label)| label).collect();
-        assert_eq!(labels, ["0", "1", "2", "3", "4"]);
+        let labels =
+            |axis: &Axis| axis.ticks(10).into_iter().map(|(_, label)| label).collect::<Vec<String>>();
+        assert_eq!(labels(&axis), ["0", "1", "2", "3", "4"]);
+        assert_eq!(labels(&Axis::bytes("held", 0.0, 1.0)), ["0", "1"]);
     }
 
     #[test]

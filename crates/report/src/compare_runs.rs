@@ -16,7 +16,7 @@ use crate::picture::Picture;
 use crate::step_runs::StepRuns;
 use crate::table::{align, heading, lines, new_table, schedule_with_chunks};
 use crate::tradeoff::{Candidate, tradeoff};
-use crate::units::{bytes_exact, bytes_short, time_with_error};
+use crate::units::{bytes_exact, bytes_short, grouped, time_with_error};
 use crate::{StepRunsResult, StepView};
 
 /// One schedule with its runs.
@@ -166,7 +166,7 @@ pub fn compare_runs_tradeoff(steps: &[StepWithRuns]) -> Picture {
     let (name, budget, count) = steps.first().map_or(("", None, 0), |(view, runs)| {
         (view.labels.name.as_str(), view.common_budget(), runs.makespans.len())
     });
-    tradeoff(&format!("{name}: mean of {count} runs"), &candidates, budget)
+    tradeoff(&format!("{name}: mean of {} runs", grouped(count as u64)), &candidates, budget)
 }
 
 #[cfg(test)]

@@ -145,8 +145,7 @@ impl Grid<'_> {
         for column in (0..x_names.len()).step_by(every(x_names.len(), (right - left) / (widest + 10.0))) {
             let [from, _, to, _] = self.area(column, 0);
             let text = shortened(&x_names[column], SMALL, widest + 1.0);
-            let middle = f64::midpoint(from, to)
-                .clamp(left + widest / 2.0, (right - widest / 2.0).max(left + widest / 2.0));
+            let middle = f64::midpoint(from, to);
             picture.text(text, (middle, bottom + 13.0), SMALL, Across::Middle, INK);
         }
         for row in (0..y_names.len()).step_by(every(y_names.len(), (bottom - top) / (SMALL + 2.0))) {

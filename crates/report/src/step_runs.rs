@@ -12,7 +12,7 @@ use crate::chart::AxisSpec;
 use crate::histogram::{Histogram, histogram};
 use crate::picture::Picture;
 use crate::table::{align, heading, lines, new_table};
-use crate::units::time_exact;
+use crate::units::{grouped, time_exact};
 
 /// The makespans of one step, run by run.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,7 +112,7 @@ pub fn step_runs_histogram(runs: &StepRuns) -> Picture {
     let usual = ("without scatter", runs.usual.as_nanos() as f64);
     let marks = marks.into_iter().flatten().chain([usual]);
     histogram(&Histogram {
-        title: format!("{}: makespan of {} runs", runs.name, runs.makespans.len()),
+        title: format!("{}: makespan of {} runs", runs.name, grouped(runs.makespans.len() as u64)),
         x: AxisSpec::linear("makespan", Measure::Time),
         samples: runs.samples(),
         marks: marks.map(|(name, at)| (name.to_owned(), at)).collect(),
