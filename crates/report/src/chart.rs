@@ -1,13 +1,13 @@
-//! The frame that line charts, scatters and histograms share: title, plot area, room for a legend.
+//! The title of every picture; and the frame that line charts, scatters and histograms share: plot area, room for a
+//! legend.
 
 use crate::axes::{Axis, Frame, Measure, Scale};
 use crate::font::shortened;
 use crate::picture::{Across, Picture};
-use crate::theme::{FAINT_INK, INK, LABEL, TITLE};
+use crate::theme::{FAINT_INK, INK, LABEL, MARGIN, TITLE};
 
 /// Points across and down of a chart.
 pub(crate) const SIZE: (u32, u32) = (1_000, 560);
-const MARGIN: f64 = 18.0;
 
 /// What an axis measures.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,16 +51,21 @@ impl AxisSpec {
 pub(crate) fn chart(title: &str, x: Axis, y: Axis, beside: f64) -> (Picture, Frame) {
     let mut picture = Picture::new(SIZE.0, SIZE.1);
     let (width, height) = (f64::from(SIZE.0), f64::from(SIZE.1));
-    let room = width - 2.0 * MARGIN;
-    picture.text(shortened(title, TITLE, room), (MARGIN, MARGIN + 8.0), TITLE, Across::Left, INK);
+    draw_title(&mut picture, title);
     let corners = [MARGIN + 72.0, MARGIN + 62.0, width - MARGIN - beside, height - MARGIN - 44.0];
     let frame = Frame { corners, x, y };
     frame.draw(&mut picture);
     (picture, frame)
 }
 
+/// The title of any picture, in its first line.
+pub(crate) fn draw_title(picture: &mut Picture, title: &str) {
+    let room = f64::from(picture.size().0) - 2.0 * MARGIN;
+    picture.text(shortened(title, TITLE, room), (MARGIN, MARGIN + 8.0), TITLE, Across::Left, INK);
+}
+
 /// One line below the title.
 pub(crate) fn chart_note(picture: &mut Picture, note: &str) {
-    let room = f64::from(SIZE.0) - 2.0 * MARGIN;
+    let room = f64::from(picture.size().0) - 2.0 * MARGIN;
     picture.text(shortened(note, LABEL, room), (MARGIN, MARGIN + 32.0), LABEL, Across::Left, FAINT_INK);
 }

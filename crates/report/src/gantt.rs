@@ -9,12 +9,13 @@ use pipestep_schedule::Rank;
 use pipestep_step::Record;
 
 use crate::axes::{Axis, draw_x_grid, draw_x_labels};
+use crate::chart::draw_title;
 use crate::font::{shortened, text_width};
 use crate::legend::{Entry, Swatch, entry, legend, note};
 use crate::picture::{Across, Picture};
 use crate::rows::{LANES_FROM, RowStyle};
 use crate::theme::{
-    ALERT, FAINT_INK, INK, LABEL, SETUP, SMALL, TITLE, WIDTH, mixed, name_of, of_chunk, of_kind,
+    ALERT, FAINT_INK, INK, LABEL, MARGIN, SETUP, SMALL, WIDTH, mixed, name_of, of_chunk, of_kind,
 };
 use crate::units::{percent, time_exact};
 use crate::{Event, EventKind, StepView, events};
@@ -26,7 +27,6 @@ const ROWS_TOGETHER: f64 = 900.0;
 const ROWS_DRAWN: (usize, usize) = (256, 2_000);
 /// Points above a panel for its heading and its makespan's label.
 const HEADING: f64 = 52.0;
-const MARGIN: f64 = 18.0;
 /// Points below the last panel, for the axis.
 const FOOT: f64 = 46.0;
 
@@ -66,8 +66,7 @@ fn draw(panels: &[GanttPanel], path: &[Event]) -> Picture {
     let body: f64 = laid.iter().map(|panel| HEADING + panel.height()).sum();
     let mut picture = Picture::new(WIDTH, (head + body + FOOT + MARGIN).ceil() as u32);
     let title = panels.first().map_or("", |(view, _)| view.labels.name.as_str());
-    let title = shortened(title, TITLE, right - MARGIN);
-    picture.text(title, (MARGIN, MARGIN + 8.0), TITLE, Across::Left, INK);
+    draw_title(&mut picture, title);
     legend(Some(&mut picture), legend_at, right, &entries);
     let mut top = head;
     for (index, panel) in laid.iter().enumerate() {
@@ -146,8 +145,7 @@ fn draw_path(picture: &mut Picture, panel: &Laid, top: f64, path: &[Event]) {
         let (left, right) = (style.x(event.start), style.x(event.end));
         let Some((upper, lower)) = bar(event.rank) else { continue };
         let Some(peer) = event.peer else {
-            let frame = vec![(left, upper), (right, upper), (right, lower), (left, lower), (left, upper)];
-            picture.path(frame, 2.0, ALERT);
+            picture.frame([left, upper, right, lower], 2.0, ALERT);
             continue;
         };
         if let Some((peer_upper, peer_lower)) = bar(peer) {

@@ -1,12 +1,11 @@
 //! One value over two swept keys: a grid of coloured cells with a scale beside it, the best cell marked.
 
 use crate::axes::{Axis, Measure, Scale};
-use crate::chart::SIZE;
+use crate::chart::{SIZE, draw_title};
 use crate::font::{shortened, text_width};
 use crate::picture::{Across, Picture};
-use crate::theme::{ALERT, FAINT_INK, GRID, INK, LABEL, SMALL, TITLE, on_scale, text_on};
+use crate::theme::{ALERT, FAINT_INK, GRID, INK, LABEL, MARGIN, SMALL, on_scale, text_on};
 
-const MARGIN: f64 = 18.0;
 /// Points right of the grid for the scale.
 const BESIDE: f64 = 120.0;
 /// A grid with more cells than this along a side is drawn one row or column in k.
@@ -45,8 +44,7 @@ pub struct HeatMap {
 pub fn heat_map(spec: &HeatMap) -> Picture {
     let mut picture = Picture::new(SIZE.0, SIZE.1 + 60);
     let (width, height) = (f64::from(SIZE.0), f64::from(SIZE.1 + 60));
-    let title = shortened(&spec.title, TITLE, width - 2.0 * MARGIN);
-    picture.text(title, (MARGIN, MARGIN + 8.0), TITLE, Across::Left, INK);
+    draw_title(&mut picture, &spec.title);
     let names = spec.y.1.iter().map(|name| text_width(name, SMALL)).fold(10.0, f64::max).min(120.0);
     let corners = [MARGIN + names + 34.0, MARGIN + 40.0, width - BESIDE, height - MARGIN - 46.0];
     let finite = || spec.values.iter().flatten().copied().filter(|value| value.is_finite());
@@ -132,9 +130,7 @@ impl Grid<'_> {
             self.value(column, row).is_some_and(|value| value.total_cmp(&best).is_eq())
         });
         if let Some((column, row)) = found {
-            let [left, top, right, bottom] = self.area(column, row);
-            let frame = vec![(left, top), (right, top), (right, bottom), (left, bottom), (left, top)];
-            picture.path(frame, 2.0, ALERT);
+            picture.frame(self.area(column, row), 2.0, ALERT);
         }
     }
 
@@ -168,10 +164,7 @@ fn every(names: usize, room: f64) -> usize {
 fn cross_out(picture: &mut Picture, [left, top, right, bottom]: [f64; 4]) {
     picture.fill([left, top, right, bottom], GRID);
     if right - left > 8.0 && bottom - top > 8.0 {
-        let (x, y) = (f64::midpoint(left, right), f64::midpoint(top, bottom));
-        let arm = 3.0;
-        picture.path(vec![(x - arm, y - arm), (x + arm, y + arm)], 1.0, FAINT_INK);
-        picture.path(vec![(x - arm, y + arm), (x + arm, y - arm)], 1.0, FAINT_INK);
+        picture.cross((f64::midpoint(left, right), f64::midpoint(top, bottom)), 3.0, 1.0, FAINT_INK);
     }
 }
 

@@ -107,11 +107,7 @@ pub(crate) fn draw_swatch(picture: &mut Picture, (x, y): (f64, f64), entry: &Ent
             paint.fill(picture, [x, y - 6.0, x + SWATCH, y + 6.0]);
         }
         Swatch::Dot => picture.dot((x + SWATCH / 2.0, y), 4.0, entry.colour),
-        Swatch::Cross => {
-            let (left, right) = (x + SWATCH / 2.0 - 4.0, x + SWATCH / 2.0 + 4.0);
-            picture.path(vec![(left, y - 4.0), (right, y + 4.0)], 1.5, entry.colour);
-            picture.path(vec![(left, y + 4.0), (right, y - 4.0)], 1.5, entry.colour);
-        }
+        Swatch::Cross => picture.cross((x + SWATCH / 2.0, y), 4.0, 1.5, entry.colour),
     }
 }
 

@@ -9,14 +9,14 @@ use pipestep_step::MemoryCurve;
 
 use crate::StepView;
 use crate::axes::{Axis, Frame};
+use crate::chart::draw_title;
 use crate::coincide::{Strand, draw_strands};
 use crate::font::{shortened, text_width};
 use crate::legend::{LISTED, Swatch, entry, side_legend};
 use crate::picture::{Across, Picture, SCALE};
-use crate::theme::{ALERT, INK, LABEL, PAPER, TITLE, WIDTH, of_line};
+use crate::theme::{ALERT, INK, LABEL, MARGIN, PAPER, WIDTH, of_line};
 use crate::units::{bytes_exact, bytes_short};
 
-const MARGIN: f64 = 18.0;
 /// Points above a panel for its heading.
 const HEADING: f64 = 40.0;
 /// Points below a panel for its axis.
@@ -42,8 +42,7 @@ pub fn memory_curves(panels: &[MemoryPanel]) -> Picture {
     let height = head + each * panels.len().max(1) as f64 + MARGIN / 2.0;
     let mut picture = Picture::new(WIDTH, height.ceil() as u32);
     let title = panels.first().map_or("", |(view, _)| view.labels.name.as_str());
-    let room = f64::from(WIDTH) - 2.0 * MARGIN;
-    picture.text(shortened(title, TITLE, room), (MARGIN, MARGIN + 8.0), TITLE, Across::Left, INK);
+    draw_title(&mut picture, title);
     let (x, y) = axes(panels);
     for (index, panel) in panels.iter().enumerate() {
         let top = head + each * index as f64;

@@ -100,7 +100,20 @@ impl Picture {
         self.shapes.push(Shape::Path { points, width, colour });
     }
 
-    /// The same, dashed.
+    /// The outline of a rectangle.
+    pub(crate) fn frame(&mut self, [left, top, right, bottom]: [f64; 4], width: f64, colour: Colour) {
+        let corners = vec![(left, top), (right, top), (right, bottom), (left, bottom), (left, top)];
+        self.path(corners, width, colour);
+    }
+
+    /// A cross that reaches so far from its centre.
+    pub(crate) fn cross(&mut self, (x, y): (f64, f64), reach: f64, width: f64, colour: Colour) {
+        for slope in [reach, -reach] {
+            self.path(vec![(x - reach, y - slope), (x + reach, y + slope)], width, colour);
+        }
+    }
+
+    /// Straight lines from point to point, dashed.
     pub(crate) fn dashed(&mut self, points: &[(f64, f64)], width: f64, colour: Colour) {
         for dash in dashes(points, 5.0, 4.0) {
             self.path(dash, width, colour);

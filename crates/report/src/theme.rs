@@ -29,6 +29,8 @@ pub(crate) const LABEL: f64 = 13.0;
 /// Size of tick labels and notes.
 pub(crate) const SMALL: f64 = 11.5;
 
+/// Points that a picture leaves free at its edges.
+pub(crate) const MARGIN: f64 = 18.0;
 /// The usual width of a picture, in points.
 pub(crate) const WIDTH: u32 = 1_100;
 

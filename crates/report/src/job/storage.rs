@@ -6,15 +6,15 @@ use pipestep_job::{CheckpointRecord, Mode, Place};
 
 use super::JobView;
 use crate::axes::{Axis, Frame, Measure, Scale};
+use crate::chart::draw_title;
 use crate::coincide::{Strand, draw_strands};
 use crate::curve::{Curve, draw_bands, stairs};
 use crate::font::shortened;
 use crate::legend::{Entry, Swatch, entry, legend, note};
 use crate::picture::{Across, Picture};
-use crate::theme::{ALERT, Colour, FAINT_INK, INK, LABEL, TITLE, WIDTH};
+use crate::theme::{ALERT, Colour, FAINT_INK, INK, LABEL, MARGIN, WIDTH};
 use crate::units::{bytes_short, grouped};
 
-const MARGIN: f64 = 18.0;
 /// Points above a plot for its heading and its legend, and below it for its axis.
 const HEADING: f64 = 50.0;
 const FOOT: f64 = 50.0;
@@ -40,8 +40,7 @@ pub fn job_storage(view: &JobView) -> Picture {
     let each = HEADING + PLOT + FOOT;
     let mut picture = Picture::new(WIDTH, (head + each * panels.len() as f64 + 18.0).ceil() as u32);
     let right = f64::from(WIDTH) - MARGIN;
-    let title = shortened(view.name, TITLE, right - MARGIN);
-    picture.text(title, (MARGIN, MARGIN + 8.0), TITLE, Across::Left, INK);
+    draw_title(&mut picture, view.name);
     let mut drawn = [false; 2];
     for (index, plot) in panels.iter().enumerate() {
         let top = head + each * index as f64;

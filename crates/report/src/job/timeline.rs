@@ -10,14 +10,14 @@ use pipestep_job::{CheckpointRecord, CheckpointState, FailureOrigin, FailureReco
 use super::JobView;
 use super::lanes::{Doing, buffered_colour, doings, totals, upload_paint};
 use crate::axes::{Axis, draw_x_grid, draw_x_labels};
-use crate::font::{shortened, text_width};
+use crate::chart::draw_title;
+use crate::font::text_width;
 use crate::lane::{Paint, Segment, Window, draw_lane};
 use crate::legend::{Entry, Swatch, entry, legend, note};
 use crate::picture::{Across, Picture};
-use crate::theme::{ALERT, Colour, INK, LABEL, SMALL, TITLE, WIDTH};
+use crate::theme::{ALERT, Colour, INK, LABEL, MARGIN, SMALL, WIDTH};
 use crate::units::percent;
 
-const MARGIN: f64 = 18.0;
 /// Points left of the rows for their names.
 const NAMES: f64 = 92.0;
 /// Points above the rows of a panel: its heading, and the labels of failures.
@@ -49,8 +49,7 @@ pub fn job_timeline(view: &JobView) -> Picture {
         windows.iter().map(|&(window, ref title)| Panel::new(view, window, title)).collect();
     let body: f64 = panels.iter().map(Panel::height).sum();
     let mut picture = Picture::new(WIDTH, (head + body + MARGIN + 4.0).ceil() as u32);
-    let title = shortened(view.name, TITLE, right - MARGIN);
-    picture.text(title, (MARGIN, MARGIN + 8.0), TITLE, Across::Left, INK);
+    draw_title(&mut picture, view.name);
     legend(Some(&mut picture), legend_at, right, &entries);
     let (mut top, mut blended) = (head, false);
     for panel in &panels {
@@ -252,9 +251,7 @@ impl<'a> Panel<'a> {
                 picture.dot((x, top + 3.0), radius, colour);
             }
             (None, CheckpointState::Skipped) => {
-                let (x, y) = (self.window.x(record.requested.as_nanos()), top + 3.0);
-                picture.path(vec![(x - 3.0, y - 3.0), (x + 3.0, y + 3.0)], 1.5, INK);
-                picture.path(vec![(x - 3.0, y + 3.0), (x + 3.0, y - 3.0)], 1.5, INK);
+                picture.cross((self.window.x(record.requested.as_nanos()), top + 3.0), 3.0, 1.5, INK);
             }
             _ => {}
         }

@@ -1,12 +1,10 @@
 //! A histogram whose bins are given: one bar each, with marks at some values.
 
 use crate::axes::{Frame, Measure, draw_x_grid, draw_x_labels, draw_y_axis};
-use crate::chart::{AxisSpec, SIZE};
-use crate::font::{shortened, text_width};
+use crate::chart::{AxisSpec, SIZE, chart_note, draw_title};
+use crate::font::text_width;
 use crate::picture::{Across, Picture};
-use crate::theme::{FAINT_INK, INK, LABEL, SMALL, TITLE, of_line};
-
-const MARGIN: f64 = 18.0;
+use crate::theme::{INK, LABEL, MARGIN, SMALL, of_line};
 
 /// Bars to draw.
 pub(super) struct Bars<'a> {
@@ -28,11 +26,8 @@ pub(super) struct Bars<'a> {
 pub(super) fn draw(spec: &Bars) -> Picture {
     let (width, height) = (f64::from(SIZE.0), f64::from(SIZE.1));
     let mut picture = Picture::new(SIZE.0, SIZE.1);
-    let room = width - 2.0 * MARGIN;
-    let title = shortened(spec.title, TITLE, room);
-    picture.text(title, (MARGIN, MARGIN + 8.0), TITLE, Across::Left, INK);
-    let note = shortened(spec.note, LABEL, room);
-    picture.text(note, (MARGIN, MARGIN + 32.0), LABEL, Across::Left, FAINT_INK);
+    draw_title(&mut picture, spec.title);
+    chart_note(&mut picture, spec.note);
     let corners = [MARGIN + 72.0, MARGIN + 82.0, width - MARGIN - 24.0, height - MARGIN - 44.0];
     let ends = ends(spec);
     let x = crate::axes::Axis::new(&spec.x.what, spec.x.measure, spec.x.scale, ends);

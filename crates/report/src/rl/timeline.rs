@@ -7,14 +7,14 @@ use super::RlView;
 use super::paints::Work;
 use super::rows::{Content, RowPlan, rows};
 use crate::axes::{Axis, draw_x_grid, draw_x_labels};
+use crate::chart::draw_title;
 use crate::font::{shortened, text_width};
 use crate::lane::{Segment, Window, draw_lane, draw_shares, shares};
 use crate::legend::{Entry, legend, note};
 use crate::picture::{Across, Picture};
-use crate::theme::{FAINT_INK, GRID, INK, LABEL, PAPER, SMALL, TITLE, WIDTH, mixed};
+use crate::theme::{FAINT_INK, GRID, INK, LABEL, MARGIN, PAPER, SMALL, WIDTH, mixed};
 use crate::units::grouped;
 
-const MARGIN: f64 = 18.0;
 /// Points above the rows for the names of rounds, between rows, and below them for the axis.
 const ROUNDS: f64 = 20.0;
 const GAP: f64 = 4.0;
@@ -37,8 +37,7 @@ pub fn rl_timeline(view: &RlView) -> Picture {
     let head = legend_at.1 + legend(None, legend_at, right, &entries) + 8.0 + ROUNDS;
     let body: f64 = rows.iter().map(|row| row.height + GAP).sum();
     let mut picture = Picture::new(WIDTH, (head + body + FOOT + MARGIN + 4.0).ceil() as u32);
-    let title = shortened(view.name, TITLE, right - MARGIN);
-    picture.text(title, (MARGIN, MARGIN + 8.0), TITLE, Across::Left, INK);
+    draw_title(&mut picture, view.name);
     legend(Some(&mut picture), legend_at, right, &entries);
     let corners = [window.across.0, head, window.across.1, head + body];
     let axis = axis(time);
