@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use pipestep_engine::{Duration, Time};
+use pipestep_engine::{Bytes, Duration, Time};
 use pipestep_job::{
-    CheckpointRecord, CheckpointState, Estimate, FailureOrigin, FailureRecord, JobOutcome, PERCENTILES,
-    Place, Reference, ReferenceUnit, RunsSummary, StragglerTotals, days,
+    CheckpointRecord, CheckpointState, Estimate, FailureOrigin, FailureRecord, InputTotals, JobOutcome,
+    PERCENTILES, Place, Reference, ReferenceUnit, RunsSummary, SaveTotals, StragglerTotals, days,
 };
 
 use super::JobView;
@@ -36,20 +36,8 @@ impl JobResult {
             checkpoints: outcome
                 .saves
                 .map(|_| checkpoints.map(|record| CheckpointResult::new(record, two_places)).collect()),
-            saves: outcome.saves.map(|saves| SavesResult {
-                requested: saves.requested,
-                captured: saves.captured,
-                durable: saves.durable,
-                skipped: saves.skipped,
-                lost: saves.lost,
-                mean_commit_lag_ns: saves.commit_lag.as_nanos() / saves.durable.max(1),
-                mean_writer_wait_ns: saves.writer_wait.as_nanos() / saves.writes_started.max(1),
-            }),
-            backlog: outcome.saves.map(|saves| BacklogResult {
-                grows: saves.backlog_grows,
-                peak_bytes: saves.peak_bytes.map(pipestep_engine::Bytes::get),
-                peak_at_ns: saves.peak_bytes.map(|_| saves.peak_at.as_nanos()),
-            }),
+            saves: outcome.saves.as_ref().map(saves),
+            backlog: outcome.saves.as_ref().map(backlog),
             failures: failures.map(|record| FailureResult::new(outcome, record, two_places)).collect(),
             failures_ignored: outcome.failures_ignored,
             causes: causes(outcome),
@@ -60,19 +48,7 @@ impl JobResult {
                 short_ns: totals.short.as_nanos(),
             }),
             stragglers: outcome.stragglers.map(|totals| LateStepsResult::new(&totals)),
-            input: outcome.input.as_ref().map(|totals| InputResult {
-                steps: totals.steps,
-                steps_waited: totals.steps_waited,
-                mean_wait_ns: outcome.lost.input_wait.as_nanos() / totals.steps.max(1),
-                longest_wait_ns: totals.longest_wait.as_nanos(),
-                handed_out: totals.handed_out,
-                replayed: totals.replayed,
-                packed: (totals.packed.slots > 0).then_some(PackedResult {
-                    samples: totals.packed.samples,
-                    tokens: totals.packed.tokens,
-                    slots: totals.packed.slots,
-                }),
-            }),
+            input: outcome.input.as_ref().map(|totals| input(totals, outcome.lost.input_wait)),
             target: target(view),
             checks: view.inputs.references().iter().map(CheckResult::new).collect(),
             warnings: outcome.warnings.iter().map(ToString::to_string).collect(),
@@ -94,6 +70,42 @@ pub(super) fn has_two_places(view: &JobView) -> bool {
 fn lost(outcome: &JobOutcome) -> BTreeMap<&'static str, i64> {
     let by_cause = outcome.lost.by_cause().into_iter();
     by_cause.filter(|(name, nanos)| *nanos != 0 || ALWAYS.contains(name)).collect()
+}
+
+fn saves(totals: &SaveTotals) -> SavesResult {
+    SavesResult {
+        requested: totals.requested,
+        captured: totals.captured,
+        durable: totals.durable,
+        skipped: totals.skipped,
+        lost: totals.lost,
+        mean_commit_lag_ns: totals.commit_lag.as_nanos() / totals.durable.max(1),
+        mean_writer_wait_ns: totals.writer_wait.as_nanos() / totals.writes_started.max(1),
+    }
+}
+
+fn backlog(totals: &SaveTotals) -> BacklogResult {
+    BacklogResult {
+        grows: totals.backlog_grows,
+        peak_bytes: totals.peak_bytes.map(Bytes::get),
+        peak_at_ns: totals.peak_bytes.map(|_| totals.peak_at.as_nanos()),
+    }
+}
+
+fn input(totals: &InputTotals, waited: Duration) -> InputResult {
+    InputResult {
+        steps: totals.steps,
+        steps_waited: totals.steps_waited,
+        mean_wait_ns: waited.as_nanos() / totals.steps.max(1),
+        longest_wait_ns: totals.longest_wait.as_nanos(),
+        handed_out: totals.handed_out,
+        replayed: totals.replayed,
+        packed: (totals.packed.slots > 0).then_some(PackedResult {
+            samples: totals.packed.samples,
+            tokens: totals.packed.tokens,
+            slots: totals.packed.slots,
+        }),
+    }
 }
 
 fn causes(outcome: &JobOutcome) -> Vec<CauseResult> {
