@@ -14,7 +14,7 @@ use crate::paired::Difference;
 use crate::pareto::pareto_front;
 use crate::picture::Picture;
 use crate::step_runs::StepRuns;
-use crate::table::{align, heading, lines, new_table, schedule_with_chunks};
+use crate::table::{align, heading, lines, new_table, schedule_with_chunks, yes_or_no};
 use crate::tradeoff::{Candidate, tradeoff};
 use crate::units::{bytes_exact, bytes_short, grouped, time_with_error};
 use crate::{StepRunsResult, StepView};
@@ -51,9 +51,13 @@ struct Compared {
 
 impl Compared {
     fn p95(&self) -> f64 {
-        let [.., p95, _] = self.estimate.percentiles;
-        p95
+        p95(&self.estimate)
     }
+}
+
+fn p95(estimate: &Estimate) -> f64 {
+    let [.., p95, _] = estimate.percentiles;
+    p95
 }
 
 /// All schedules, and which has the shortest mean; `None` where one has no runs or another number of them.
@@ -69,10 +73,7 @@ fn compare(steps: &[StepWithRuns]) -> Option<(Vec<Compared>, usize)> {
         pareto_front(&points.collect::<Vec<_>>())
     };
     let by_mean = front(&|estimate| estimate.mean);
-    let by_p95 = front(&|estimate| {
-        let [.., p95, _] = estimate.percentiles;
-        p95
-    });
+    let by_p95 = front(&p95);
     let compared = estimates.iter().enumerate().map(|(index, estimate)| {
         Some(Compared {
             estimate: estimate.clone(),
@@ -110,7 +111,7 @@ pub fn compare_runs_text(steps: &[StepWithRuns]) -> String {
             time_with_error(one.p95(), 0.0),
             bytes_short(one.peak),
         ];
-        row.extend(has_budget.then(|| if view.fits() == Some(true) { "yes" } else { "NO" }.to_owned()));
+        row.extend(has_budget.then(|| yes_or_no(view.fits())));
         table.add_row(row);
     }
     align(&mut table, &[0, 1]);

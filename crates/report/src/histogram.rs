@@ -1,11 +1,13 @@
 //! How often values occur: the makespan of many jittered runs, the end of many jobs.
 
+use pipestep_job::Estimate;
+
 use crate::axes::{Frame, Measure};
 use crate::chart::{AxisSpec, SIZE, chart, chart_note};
 use crate::font::text_width;
 use crate::picture::{Across, Picture};
 use crate::theme::{INK, SMALL, of_line};
-use crate::units::grouped;
+use crate::units::counted;
 
 /// Bars at most.
 const MOST_BARS: usize = 80;
@@ -26,6 +28,15 @@ pub struct Histogram {
     pub marks: Vec<(String, f64)>,
 }
 
+impl Histogram {
+    /// The marks that say most about samples: the mean, the median, and between which nine in ten lie.
+    pub(crate) fn marks_of(estimate: &Estimate) -> Vec<(String, f64)> {
+        let [_, p5, _, p50, _, p95, _] = estimate.percentiles;
+        let marks = [("p5", p5), ("median", p50), ("p95", p95), ("mean", estimate.mean)];
+        marks.map(|(name, at)| (name.to_owned(), at)).to_vec()
+    }
+}
+
 /// Draws the histogram. The number of bars follows Freedman and Diaconis (1981): twice the middle half's width
 /// over the cube root of the number of samples.
 pub fn histogram(spec: &Histogram) -> Picture {
@@ -36,13 +47,8 @@ pub fn histogram(spec: &Histogram) -> Picture {
     let tallest = counts.iter().copied().max().unwrap_or(0).max(1);
     let x = crate::axes::Axis::new(&spec.x.what, spec.x.measure, spec.x.scale, (low, high));
     let y = AxisSpec::linear("samples", Measure::Number).over([0.0, tallest as f64].into_iter(), 0.04);
-    let note = format!(
-        "{} {}",
-        grouped(samples.len() as u64),
-        if samples.len() == 1 { "sample" } else { "samples" }
-    );
     let (mut picture, mut frame) = chart(&spec.title, x, y, 24.0);
-    chart_note(&mut picture, &note);
+    chart_note(&mut picture, &counted(samples.len() as u64, "sample"));
     let width = (frame.x.ends.1 - frame.x.ends.0) / counts.len().max(1) as f64;
     for (index, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
         let from = frame.x.ends.0 + width * index as f64;

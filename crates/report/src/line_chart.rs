@@ -9,7 +9,7 @@ use crate::font::text_width;
 use crate::legend::{Swatch, entry, side_legend};
 use crate::picture::Picture;
 use crate::theme::{Colour, INK, PAPER, SMALL, of_line, of_reference};
-use crate::units::grouped;
+use crate::units::counted;
 
 /// Where a line has more points than this, lines are not dotted.
 const DOTTED: usize = 40;
@@ -118,7 +118,7 @@ fn draw_legend(picture: &mut Picture, frame: &Frame, lines: &[Line]) {
 fn note(spec: &LineChart, some_coincide: bool) -> String {
     let shown = spec.lines.iter().filter(|line| line.stroke == Stroke::Solid).map(|line| line.points.len());
     let count: usize = shown.sum();
-    let mut note = format!("{} {}", grouped(count as u64), if count == 1 { "point" } else { "points" });
+    let mut note = counted(count as u64, "point");
     if some_coincide {
         note += "; striped: lines that coincide";
     }

@@ -104,18 +104,13 @@ pub fn step_runs_text(runs: &StepRuns) -> String {
 
 /// How often the step takes how long.
 pub fn step_runs_histogram(runs: &StepRuns) -> Picture {
-    let estimate = runs.estimate();
-    let marks = estimate.map(|estimate| {
-        let [_, p5, _, p50, _, p95, _] = estimate.percentiles;
-        [("p5", p5), ("median", p50), ("p95", p95), ("mean", estimate.mean)]
-    });
-    let usual = ("without scatter", runs.usual.as_nanos() as f64);
-    let marks = marks.into_iter().flatten().chain([usual]);
+    let mut marks = runs.estimate().as_ref().map_or_else(Vec::new, Histogram::marks_of);
+    marks.push(("without scatter".to_owned(), runs.usual.as_nanos() as f64));
     histogram(&Histogram {
         title: format!("{}: makespan of {} runs", runs.name, grouped(runs.makespans.len() as u64)),
         x: AxisSpec::linear("makespan", Measure::Time),
         samples: runs.samples(),
-        marks: marks.map(|(name, at)| (name.to_owned(), at)).collect(),
+        marks,
     })
 }
 

@@ -206,7 +206,7 @@ fn memory_line(view: &StepView) -> String {
     )
 }
 
-fn yes_or_no(fits: Option<bool>) -> String {
+pub(crate) fn yes_or_no(fits: Option<bool>) -> String {
     match fits {
         Some(true) => "yes",
         Some(false) => "NO",

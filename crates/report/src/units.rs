@@ -18,6 +18,12 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
+/// `1 sample`, `1,024 samples`: a number of things whose plural ends in s.
+pub(crate) fn counted(number: u64, thing: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}", grouped(number))
+}
+
 /// A unit of an axis or a label: its name and how many base units (ns or bytes) it has.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Unit {
@@ -139,6 +145,14 @@ pub(crate) fn ticks(from: f64, to: f64, wanted: usize) -> (Vec<f64>, usize) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn one_thing_has_no_plural() {
+        assert_eq!(
+            [0, 1, 1_024].map(|count| counted(count, "point")),
+            ["0 points", "1 point", "1,024 points"]
+        );
+    }
 
     #[test]
     fn numbers_of_the_headline() {

@@ -12,7 +12,7 @@ use pipestep_step::{
 use super::words::{difference, range, sentence};
 use super::{Explanation, transfers_on_path};
 use crate::table::{align, heading, lines, new_table, ranks_to_list};
-use crate::units::{percent, time_exact};
+use crate::units::{counted, percent, time_exact};
 use crate::wrap::paragraph;
 
 /// How many of the longest idle intervals are told.
@@ -50,10 +50,8 @@ pub fn explain_text(all: &Explanation) -> String {
 pub fn idle_text(all: &Explanation, rank: Rank) -> String {
     let mine: Vec<&IdleInterval> = all.idle.iter().filter(|one| one.rank == rank).collect();
     let sum: u64 = mine.iter().map(|one| one.interval.length().as_nanos()).sum();
-    let count = mine.len();
-    let plural = if count == 1 { "" } else { "s" };
     let sum = time_exact(Duration::from_nanos(sum));
-    let mut text = format!("Rank {rank}: idle for {sum} in {count} interval{plural}\n");
+    let mut text = format!("Rank {rank}: idle for {sum} in {}\n", counted(mine.len() as u64, "interval"));
     for one in mine {
         text += &told(all, one);
     }

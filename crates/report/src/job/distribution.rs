@@ -30,13 +30,11 @@ pub fn job_completion(view: &JobView) -> Option<Picture> {
         let samples = view.runs.iter().map(pipestep_job::JobOutcome::useful_fraction).collect();
         ("useful time over wall time", Measure::Share, &summary.useful_fraction, samples)
     };
-    let [_, p5, _, p50, _, p95, _] = estimate.percentiles;
-    let marks = [("p5", p5), ("median", p50), ("p95", p95), ("mean", estimate.mean)];
     Some(histogram(&Histogram {
         title: view.name.to_owned(),
         x: AxisSpec::linear(what, measure),
         samples,
-        marks: marks.map(|(name, at)| (name.to_owned(), at)).to_vec(),
+        marks: Histogram::marks_of(estimate),
     }))
 }
 

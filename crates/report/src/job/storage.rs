@@ -13,7 +13,7 @@ use crate::font::shortened;
 use crate::legend::{Entry, Swatch, entry, legend, note};
 use crate::picture::{Across, Picture};
 use crate::theme::{ALERT, Colour, FAINT_INK, INK, LABEL, MARGIN, WIDTH};
-use crate::units::{bytes_short, grouped};
+use crate::units::{bytes_short, counted, grouped};
 
 /// Points above a plot for its heading and its legend, and below it for its axis.
 const HEADING: f64 = 50.0;
@@ -124,8 +124,7 @@ fn buffers(view: &JobView) -> Option<Plot> {
         entry(Swatch::Line, UNWRITTEN, "not yet written"),
     ];
     if let (Some(_), Some(count)) = (shown, backlog.buffers()) {
-        let what = if count == 1 { "buffer" } else { "buffers" };
-        entries.push(entry(Swatch::Dashes, INK, format!("{count} {what}")));
+        entries.push(entry(Swatch::Dashes, INK, counted(count.into(), "buffer")));
     }
     entries.extend(failure_entry(view));
     Some(Plot {

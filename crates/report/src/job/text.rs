@@ -13,7 +13,7 @@ use pipestep_job::{
 use super::JobView;
 use super::text_tables::{LISTED, checkpoint_table, failure_table, runs_table, share_of_wall, time_table};
 use crate::table::{heading, lines};
-use crate::units::{bytes_short, grouped, trimmed};
+use crate::units::{bytes_short, counted, grouped, trimmed};
 use crate::wrap::wrapped;
 
 /// What `run` prints about a job, at most 100 columns wide.
@@ -152,14 +152,14 @@ fn how_it_saves(checkpoint: &Checkpoint) -> String {
             "training pauses {staging} for the copy; {}",
             match backlog {
                 Backlog::Block { buffers } =>
-                    format!("{}, training waits for a free one", buffers_of(buffers)),
+                    format!("{}, training waits for a free one", counted(buffers.into(), "buffer")),
                 Backlog::Queue => "as many buffers as it takes".to_owned(),
                 Backlog::Skip { buffers } =>
-                    format!("{}, with none free a save is skipped", buffers_of(buffers)),
+                    format!("{}, with none free a save is skipped", counted(buffers.into(), "buffer")),
                 Backlog::Replace { buffers } => {
                     format!(
                         "{}, with none free the newer snapshot replaces the waiting one",
-                        buffers_of(buffers)
+                        counted(buffers.into(), "buffer")
                     )
                 }
             }
@@ -172,10 +172,6 @@ fn how_it_saves(checkpoint: &Checkpoint) -> String {
     let mean =
         if matches!(checkpoint.requests.every, pipestep_job::Spread::Fixed(_)) { "" } else { " on average" };
     format!("one{size} every {every} {counts}{mean}, {write}; {how}{near}")
-}
-
-fn buffers_of(count: u32) -> String {
-    if count == 1 { "1 buffer".to_owned() } else { format!("{count} buffers") }
 }
 
 fn saves_line(view: &JobView, saves: &SaveTotals) -> String {
@@ -212,10 +208,7 @@ fn failures_line(view: &JobView) -> Option<String> {
     if faults.at.is_empty() && faults.sources.is_empty() && outcome.failures_counted == 0 {
         return None;
     }
-    let mut line = match outcome.failures_counted {
-        1 => "1 failure".to_owned(),
-        count => format!("{} failures", grouped(count)),
-    };
+    let mut line = counted(outcome.failures_counted, "failure");
     if outcome.failures_ignored > 0 {
         let count = grouped(outcome.failures_ignored);
         let _ = write!(line, ", {count} more while the job was down anyway");

@@ -11,7 +11,7 @@ use super::result::move_text;
 use super::text_tables::{jobs_table, signed_percent, split_table, stage_table, staleness_table};
 use super::{RlView, mean_and_oldest};
 use crate::table::{heading, lines};
-use crate::units::{bytes_short, grouped, percent, trimmed};
+use crate::units::{bytes_short, counted, grouped, percent, trimmed};
 use crate::wrap::{COLUMNS, wrapped};
 
 /// What `run` prints about rounds of RL, at most 100 columns wide.
@@ -38,23 +38,20 @@ pub fn rl_text(view: &RlView) -> String {
 
 fn shape_line(view: &RlView) -> String {
     let inputs = view.inputs;
-    let count = |number: u32, one: &str, many: &str| {
-        format!("{} {}", grouped(u64::from(number)), if number == 1 { one } else { many })
-    };
     let responses = inputs.group.responses;
     let groups = match responses {
         1 => String::new(),
-        _ => format!(" ({} of {responses})", count(inputs.batch / responses, "prompt", "prompts")),
+        _ => format!(" ({} of {responses})", counted((inputs.batch / responses).into(), "prompt")),
     };
     let parts = [
         mode_text(inputs.mode),
         format!(
             "{} of {}",
-            count(inputs.rollout.engines, "engine", "engines"),
-            count(inputs.rollout.slots, "slot", "slots")
+            counted(inputs.rollout.engines.into(), "engine"),
+            counted(inputs.rollout.slots.into(), "slot")
         ),
         format!("batches of {}{groups}", grouped(u64::from(inputs.batch))),
-        format!("{} after {}", count(inputs.rounds, "update", "updates"), inputs.warmup),
+        format!("{} after {}", counted(inputs.rounds.into(), "update"), inputs.warmup),
     ];
     let mut line = String::new();
     let mut width = "rl: ".len();
@@ -180,8 +177,7 @@ fn samples(view: &RlView, counts: &Counts) -> String {
         }
     }
     if counts.engine_failures > 0 {
-        let what = if counts.engine_failures == 1 { "engine failure" } else { "engine failures" };
-        parts.push(format!("{} {what}", grouped(counts.engine_failures)));
+        parts.push(counted(counts.engine_failures, "engine failure"));
     }
     if counts.truncated_tokens > 0 {
         let tokens = u64::try_from(counts.truncated_tokens).unwrap_or(u64::MAX);
@@ -231,12 +227,7 @@ fn tail(view: &RlView) -> String {
 
 fn sync(view: &RlView, bytes: Bytes) -> String {
     let engines = u64::from(view.inputs.rollout.engines);
-    format!(
-        "{} to {} {}",
-        bytes_short(bytes),
-        grouped(engines),
-        if engines == 1 { "engine" } else { "engines" }
-    )
+    format!("{} to {}", bytes_short(bytes), counted(engines, "engine"))
 }
 
 fn records(view: &RlView, bytes: u128) -> String {

@@ -187,11 +187,7 @@ fn notes(view: &RlView, rows: &[RowPlan], drawn: usize) -> String {
     let mut notes = Vec::new();
     let all = view.sensitivity.base.rounds.len();
     if drawn < all {
-        notes.push(format!(
-            "{} 1 to {drawn} of {} are drawn",
-            view.round_word().to_owned() + "s",
-            grouped(all as u64)
-        ));
+        notes.push(format!("{}s 1 to {drawn} of {} are drawn", view.round_word(), grouped(all as u64)));
     }
     if rows.iter().any(|row| matches!(row.content, Content::Shared { .. })) {
         notes
