@@ -8,6 +8,9 @@ mod kill;
 mod outputs;
 #[cfg(feature = "parquet")]
 mod parquet;
+// The bytes of a picture depend on the mathematical library.
+#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+mod pictures;
 mod pytorch;
 mod ray;
 mod reference;
