@@ -9,6 +9,22 @@ use crate::EventKind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Colour(pub(crate) u8, pub(crate) u8, pub(crate) u8);
 
+/// Okabe and Ito's colours, by the names that they gave them, but for black.
+pub(crate) const BLUE: Colour = Colour(0x00, 0x72, 0xB2);
+pub(crate) const VERMILION: Colour = Colour(0xD5, 0x5E, 0x00);
+pub(crate) const GREEN: Colour = Colour(0x00, 0x9E, 0x73);
+pub(crate) const PURPLE: Colour = Colour(0xCC, 0x79, 0xA7);
+pub(crate) const ORANGE: Colour = Colour(0xE6, 0x9F, 0x00);
+pub(crate) const SKY: Colour = Colour(0x56, 0xB4, 0xE9);
+pub(crate) const YELLOW: Colour = Colour(0xF0, 0xE4, 0x42);
+/// Further ones, for pictures that tell more apart.
+pub(crate) const VIOLET: Colour = Colour(0x6A, 0x51, 0xA3);
+pub(crate) const BROWN: Colour = Colour(0x8A, 0x3D, 0x00);
+/// Under the hatch of work that was lost.
+pub(crate) const PALE_BLUE: Colour = Colour(0xBF, 0xDC, 0xEC);
+/// What is broken.
+pub(crate) const SOOT: Colour = Colour(0x44, 0x44, 0x44);
+
 /// Text and axes.
 pub(crate) const INK: Colour = Colour(0x22, 0x22, 0x22);
 /// Text of less weight.
@@ -34,16 +50,8 @@ pub(crate) const MARGIN: f64 = 18.0;
 /// The usual width of a picture, in points.
 pub(crate) const WIDTH: u32 = 1_100;
 
-/// Okabe and Ito's colours in the order in which lines take them.
-const LINES: [Colour; 7] = [
-    Colour(0x00, 0x72, 0xB2),
-    Colour(0xD5, 0x5E, 0x00),
-    Colour(0x00, 0x9E, 0x73),
-    Colour(0xCC, 0x79, 0xA7),
-    Colour(0xE6, 0x9F, 0x00),
-    Colour(0x56, 0xB4, 0xE9),
-    Colour(0x33, 0x33, 0x33),
-];
+/// The colours in the order in which lines take them.
+const LINES: [Colour; 7] = [BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, Colour(0x33, 0x33, 0x33)];
 
 /// Anchors of a scale from dark blue over green to yellow (after viridis, which is even in lightness).
 const SCALE: [Colour; 5] = [
@@ -57,13 +65,13 @@ const SCALE: [Colour; 5] = [
 /// The colour of a kind of work.
 pub(crate) const fn of_kind(kind: EventKind) -> Colour {
     match kind {
-        EventKind::Forward => Colour(0x00, 0x72, 0xB2),
-        EventKind::Backward => Colour(0xE6, 0x9F, 0x00),
-        EventKind::InputGradient => Colour(0xCC, 0x79, 0xA7),
-        EventKind::WeightGradient => Colour(0xF0, 0xE4, 0x42),
-        EventKind::Update => Colour(0x00, 0x9E, 0x73),
+        EventKind::Forward => BLUE,
+        EventKind::Backward => ORANGE,
+        EventKind::InputGradient => PURPLE,
+        EventKind::WeightGradient => YELLOW,
+        EventKind::Update => GREEN,
         EventKind::Activation => Colour(0x00, 0x3F, 0x63),
-        EventKind::Gradient => Colour(0x8A, 0x3D, 0x00),
+        EventKind::Gradient => BROWN,
     }
 }
 

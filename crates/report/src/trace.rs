@@ -11,6 +11,7 @@ use pipestep_engine::Bytes;
 use pipestep_schedule::Rank;
 use pipestep_step::{ACCOUNTS, Account, MemoryCurve, Record};
 
+use crate::theme::name_of;
 use crate::{Event, EventKind, StepView, events};
 
 /// The processes under which tracks are grouped.
@@ -97,7 +98,7 @@ impl<W: Write> Trace<W> {
         write!(
             self.to,
             "\",\"cat\":\"{}\",\"pid\":{process},\"tid\":{track},\"ts\":{},\"dur\":{}",
-            crate::theme::name_of(event.kind),
+            name_of(event.kind),
             Micros(start),
             Micros(length)
         )?;

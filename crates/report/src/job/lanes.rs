@@ -4,7 +4,9 @@ use pipestep_engine::Duration;
 use pipestep_job::{Activity, JobOutcome};
 
 use crate::lane::{Paint, Segment};
-use crate::theme::{Colour, PAPER, mixed};
+use crate::theme::{
+    BLUE, BROWN, Colour, GREEN, ORANGE, PALE_BLUE, PAPER, PURPLE, SKY, SOOT, VERMILION, VIOLET, YELLOW, mixed,
+};
 
 /// What a job does, as its picture tells it apart; in the order of the legend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,20 +62,19 @@ impl Doing {
     }
 
     pub(super) const fn paint(self) -> Paint {
-        const TRAINING: Colour = Colour(0x00, 0x72, 0xB2);
         match self {
-            Self::Training => Paint::plain(TRAINING),
+            Self::Training => Paint::plain(BLUE),
             Self::Short => Paint::plain(Colour(0x00, 0x3F, 0x73)),
-            Self::Lost => Paint { fill: Colour(0xBF, 0xDC, 0xEC), hatch: Some(TRAINING) },
-            Self::Staging => Paint::plain(Colour(0xE6, 0x9F, 0x00)),
-            Self::Waiting => Paint::plain(Colour(0xF0, 0xE4, 0x42)),
-            Self::InputWait => Paint::plain(Colour(0xD5, 0x5E, 0x00)),
-            Self::Rebalancing => Paint::plain(Colour(0x8A, 0x3D, 0x00)),
-            Self::Regrouping => Paint::plain(Colour(0x6A, 0x51, 0xA3)),
-            Self::Detecting => Paint::plain(Colour(0xCC, 0x79, 0xA7)),
-            Self::Down => Paint::plain(Colour(0x44, 0x44, 0x44)),
+            Self::Lost => Paint { fill: PALE_BLUE, hatch: Some(BLUE) },
+            Self::Staging => Paint::plain(ORANGE),
+            Self::Waiting => Paint::plain(YELLOW),
+            Self::InputWait => Paint::plain(VERMILION),
+            Self::Rebalancing => Paint::plain(BROWN),
+            Self::Regrouping => Paint::plain(VIOLET),
+            Self::Detecting => Paint::plain(PURPLE),
+            Self::Down => Paint::plain(SOOT),
             Self::SpareWait => Paint::plain(Colour(0xAA, 0xAA, 0xAA)),
-            Self::Recovering => Paint::plain(Colour(0x00, 0x9E, 0x73)),
+            Self::Recovering => Paint::plain(GREEN),
         }
     }
 
@@ -95,12 +96,12 @@ impl Doing {
 
 /// The colour of a write in the background.
 pub(super) fn upload_paint() -> Paint {
-    Paint::plain(Colour(0x56, 0xB4, 0xE9))
+    Paint::plain(SKY)
 }
 
 /// The colour of a snapshot that waits in its buffer.
 pub(super) fn buffered_colour() -> Colour {
-    mixed(Colour(0x56, 0xB4, 0xE9), PAPER, 0.35)
+    mixed(SKY, PAPER, 0.35)
 }
 
 /// A stretch of the run, without gaps; `paint` is the place in [`Doing::ALL`]. Steps that repeat in the same way are

@@ -12,7 +12,7 @@ use crate::curve::{Curve, draw_bands, stairs};
 use crate::font::shortened;
 use crate::legend::{Entry, Swatch, entry, legend, note};
 use crate::picture::{Across, Picture};
-use crate::theme::{ALERT, Colour, FAINT_INK, INK, LABEL, MARGIN, WIDTH};
+use crate::theme::{ALERT, BLUE, Colour, FAINT_INK, GREEN, INK, LABEL, MARGIN, VERMILION, VIOLET, WIDTH};
 use crate::units::{bytes_short, counted, grouped};
 
 /// Points above a plot for its heading and its legend, and below it for its axis.
@@ -28,10 +28,10 @@ const NOTES: [&str; 2] = [
     "bands, side by side where there are two, go from the lowest to the highest value at about that time, the line in them is the mean",
     "striped: curves that coincide",
 ];
-const HELD: Colour = Colour(0x00, 0x72, 0xB2);
-const UNWRITTEN: Colour = Colour(0xD5, 0x5E, 0x00);
-const AGE: Colour = Colour(0x00, 0x9E, 0x73);
-const INPUT: Colour = Colour(0x6A, 0x51, 0xA3);
+const HELD: Colour = BLUE;
+const UNWRITTEN: Colour = VERMILION;
+const AGE: Colour = GREEN;
+const INPUT: Colour = VIOLET;
 
 /// Draws the buffers (where a snapshot lies in one) and the age of the newest usable checkpoint of run 0.
 pub fn job_storage(view: &JobView) -> Picture {

@@ -4,7 +4,7 @@ use pipestep_rl::{SpanKind, StintEnd};
 
 use crate::lane::Paint;
 use crate::legend::{Entry, Swatch, entry};
-use crate::theme::Colour;
+use crate::theme::{BLUE, Colour, GREEN, ORANGE, PALE_BLUE, PURPLE, SOOT, VERMILION, YELLOW};
 
 /// What is done, as the picture tells it apart; in the order of the legend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,6 @@ impl Work {
     }
 
     pub(super) const fn paint(self) -> Paint {
-        const BLUE: Colour = Colour(0x00, 0x72, 0xB2);
         const DARK: Colour = Colour(0x55, 0x55, 0x55);
         match self {
             Self::Response => Paint::plain(BLUE),
@@ -88,14 +87,14 @@ impl Work {
             Self::Interrupted => {
                 Paint { fill: Colour(0xF6, 0xE0, 0xD0), hatch: Some(Colour(0xB0, 0x4A, 0x00)) }
             }
-            Self::Lost => Paint { fill: Colour(0xBF, 0xDC, 0xEC), hatch: Some(BLUE) },
-            Self::Scoring => Paint::plain(Colour(0xCC, 0x79, 0xA7)),
-            Self::MiniStep => Paint::plain(Colour(0xE6, 0x9F, 0x00)),
-            Self::Finish => Paint::plain(Colour(0xD5, 0x5E, 0x00)),
-            Self::Sync => Paint::plain(Colour(0x00, 0x9E, 0x73)),
-            Self::Switch => Paint::plain(Colour(0xF0, 0xE4, 0x42)),
+            Self::Lost => Paint { fill: PALE_BLUE, hatch: Some(BLUE) },
+            Self::Scoring => Paint::plain(PURPLE),
+            Self::MiniStep => Paint::plain(ORANGE),
+            Self::Finish => Paint::plain(VERMILION),
+            Self::Sync => Paint::plain(GREEN),
+            Self::Switch => Paint::plain(YELLOW),
             Self::OtherJob => Paint { fill: Colour(0xEE, 0xEE, 0xE4), hatch: Some(Colour(0xA8, 0xA8, 0x90)) },
-            Self::Down => Paint::plain(Colour(0x44, 0x44, 0x44)),
+            Self::Down => Paint::plain(SOOT),
         }
     }
 
