@@ -16,7 +16,7 @@ use crate::picture::Picture;
 use crate::step_runs::StepRuns;
 use crate::table::{align, heading, lines, new_table, schedule_with_chunks, yes_or_no};
 use crate::tradeoff::{Candidate, tradeoff};
-use crate::units::{bytes_exact, bytes_short, grouped, time_with_error};
+use crate::units::{bytes_exact, bytes_short, counted, time_with_error};
 use crate::{StepRunsResult, StepView};
 
 /// One schedule with its runs.
@@ -90,9 +90,8 @@ pub fn compare_runs_text(steps: &[StepWithRuns]) -> String {
     let (Some((view, runs)), Some((compared, first))) = (steps.first(), compare(steps)) else {
         return String::new();
     };
-    let (ranks, micro_batches) = (view.shape.ranks(), view.shape.micro_batches());
-    let count = runs.makespans.len();
-    let same = format!("{ranks} ranks, {micro_batches} micro-batches; {count} runs, seed {}", runs.seed);
+    let count = counted(runs.makespans.len() as u64, "run");
+    let same = format!("{}; {count}, seed {}", view.counts_text(), runs.seed);
     let mut text = heading(&[&view.labels.name, "\n", &same]);
     let has_budget = steps.iter().any(|(view, _)| view.fits().is_some());
     let mut header = vec!["", "schedule", "mean ± std. error", "vs best", "p95", "peak"];
@@ -167,7 +166,7 @@ pub fn compare_runs_tradeoff(steps: &[StepWithRuns]) -> Picture {
     let (name, budget, count) = steps.first().map_or(("", None, 0), |(view, runs)| {
         (view.labels.name.as_str(), view.common_budget(), runs.makespans.len())
     });
-    tradeoff(&format!("{name}: mean of {} runs", grouped(count as u64)), &candidates, budget)
+    tradeoff(&format!("{name}: mean of {}", counted(count as u64, "run")), &candidates, budget)
 }
 
 #[cfg(test)]

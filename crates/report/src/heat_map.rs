@@ -4,7 +4,7 @@ use crate::axes::{Axis, Measure, Scale};
 use crate::chart::{SIZE, draw_title};
 use crate::font::{shortened, text_width};
 use crate::picture::{Across, Picture};
-use crate::theme::{ALERT, FAINT_INK, GRID, INK, LABEL, MARGIN, SMALL, on_scale, text_on};
+use crate::theme::{ALERT, Colour, FAINT_INK, GRID, INK, LABEL, MARGIN, SMALL, on_scale, text_on};
 
 /// Points right of the grid for the scale.
 const BESIDE: f64 = 120.0;
@@ -90,7 +90,7 @@ impl Grid<'_> {
     }
 
     /// The colour of a value: yellow is always the good end.
-    fn colour(&self, value: f64) -> crate::theme::Colour {
+    fn colour(&self, value: f64) -> Colour {
         on_scale(goodness(self.axis.place(value), self.spec.best))
     }
 

@@ -2,7 +2,7 @@
 
 use pipestep_job::Estimate;
 
-use crate::axes::{Frame, Measure};
+use crate::axes::{Axis, Frame, Measure};
 use crate::chart::{AxisSpec, SIZE, chart, chart_note};
 use crate::font::text_width;
 use crate::picture::{Across, Picture};
@@ -45,20 +45,25 @@ pub fn histogram(spec: &Histogram) -> Picture {
     let (low, high) = (samples.first().copied().unwrap_or(0.0), samples.last().copied().unwrap_or(1.0));
     let counts = count(&samples, low, high);
     let tallest = counts.iter().copied().max().unwrap_or(0).max(1);
-    let x = crate::axes::Axis::new(&spec.x.what, spec.x.measure, spec.x.scale, (low, high));
+    let x = Axis::new(&spec.x.what, spec.x.measure, spec.x.scale, (low, high));
     let y = AxisSpec::linear("samples", Measure::Number).over([0.0, tallest as f64].into_iter(), 0.04);
     let (mut picture, mut frame) = chart(&spec.title, x, y, 24.0);
     chart_note(&mut picture, &counted(samples.len() as u64, "sample"));
     let width = (frame.x.ends.1 - frame.x.ends.0) / counts.len().max(1) as f64;
     for (index, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
         let from = frame.x.ends.0 + width * index as f64;
-        let (left, top) = frame.at(from, count as f64);
-        let (right, bottom) = frame.at(from + width, 0.0);
-        let hair = if right - left > 4.0 { 0.5 } else { 0.0 };
-        picture.fill([left, top, right - hair, bottom], of_line(0, 1));
+        draw_bar(&mut picture, &frame, (from, from + width), count as f64);
     }
     draw_marks(&mut picture, &mut frame, &spec.marks);
     picture
+}
+
+/// A bar between two values, with a hair of paper before the next where there is room for it.
+pub(crate) fn draw_bar(picture: &mut Picture, frame: &Frame, (from, to): (f64, f64), height: f64) {
+    let (left, top) = frame.at(from, height);
+    let (right, bottom) = frame.at(to, 0.0);
+    let hair = if right - left > 4.0 { 0.5 } else { 0.0 };
+    picture.fill([left, top, right - hair, bottom], of_line(0, 1));
 }
 
 /// Samples in each of the bars between the lowest and the highest.

@@ -12,7 +12,7 @@ use crate::chart::AxisSpec;
 use crate::histogram::{Histogram, histogram};
 use crate::picture::Picture;
 use crate::table::{align, heading, lines, new_table};
-use crate::units::{grouped, time_exact};
+use crate::units::{counted, time_exact};
 
 /// The makespans of one step, run by run.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,7 +87,7 @@ impl StepRunsResult {
 /// What the terminal shows of the runs, below the table of the step without scatter.
 pub fn step_runs_text(runs: &StepRuns) -> String {
     let Some((estimate, longest)) = runs.estimate().zip(runs.longest()) else { return String::new() };
-    let count = format!("{} runs", runs.makespans.len());
+    let count = counted(runs.makespans.len() as u64, "run");
     let mut table = new_table(&[count.as_str(), "mean", "std. error", "p5", "median", "p95", "longest"]);
     let [_, p5, _, p50, _, p95, _] = estimate.percentiles;
     let shown = |nanos: f64| Duration::from_nanos(nanos.round() as u64).to_string();
@@ -107,7 +107,7 @@ pub fn step_runs_histogram(runs: &StepRuns) -> Picture {
     let mut marks = runs.estimate().as_ref().map_or_else(Vec::new, Histogram::marks_of);
     marks.push(("without scatter".to_owned(), runs.usual.as_nanos() as f64));
     histogram(&Histogram {
-        title: format!("{}: makespan of {} runs", runs.name, grouped(runs.makespans.len() as u64)),
+        title: format!("{}: makespan of {}", runs.name, counted(runs.makespans.len() as u64, "run")),
         x: AxisSpec::linear("makespan", Measure::Time),
         samples: runs.samples(),
         marks,

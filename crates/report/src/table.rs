@@ -37,9 +37,7 @@ pub fn compare_text(views: &[StepView]) -> String {
     let Some(first) = views.first() else {
         return String::new();
     };
-    let micro_batches = first.shape.micro_batches();
-    let same = format!("{} ranks, {micro_batches} micro-batches", first.shape.ranks());
-    let mut text = heading(&[&first.labels.name, "\n", &same]);
+    let mut text = heading(&[&first.labels.name, "\n", &first.counts_text()]);
     text += &lines(&compare_table(views));
     text += "* nothing else compared here is faster with no more memory, or smaller with no more time\n";
     if let Some(budget) = first.common_budget() {
@@ -180,7 +178,7 @@ fn summary_lines(view: &StepView) -> Vec<(&'static str, String)> {
         ),
         ("memory", memory_line(view)),
     ];
-    if !summary.setup.eq(&Duration::ZERO) {
+    if summary.setup > Duration::ZERO {
         lines.insert(1, ("setup", format!("{}, counted in the makespan", time_exact(summary.setup))));
     }
     lines

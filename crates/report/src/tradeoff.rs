@@ -180,7 +180,7 @@ fn free_place(
     index: usize,
 ) -> Option<([f64; 4], bool)> {
     // How much further away other dots are than a label's own, where no line joins it.
-    const MARGIN: f64 = 8.0;
+    const CLEARANCE: f64 = 8.0;
     let [left, top, right, bottom] = frame.corners;
     let (dot, name) = named[index];
     let is_inside =
@@ -193,7 +193,7 @@ fn free_place(
     let misleads = |area: &[f64; 4]| {
         let is_joined = leader(area, dot).next().is_some();
         let others = named.iter().map(|&(other, _)| other).filter(|&other| other != dot);
-        !is_joined && others.into_iter().any(|other| distance(area, other) < distance(area, dot) + MARGIN)
+        !is_joined && others.into_iter().any(|other| distance(area, other) < distance(area, dot) + CLEARANCE)
     };
     let free = || {
         let all = places(dot, text_width(name, LABEL), LABEL);

@@ -6,6 +6,8 @@ use pipestep_engine::{Bytes, Duration};
 use pipestep_schedule::{Rank, Shape};
 use pipestep_step::Summary;
 
+use crate::units::{counted, grouped};
+
 /// What the user calls things, and what each rank may hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Labels {
@@ -66,19 +68,29 @@ impl StepView<'_> {
         self.summary.makespan.since(self.summary.zero_transfer_makespan)
     }
 
+    /// `4 ranks, 8 micro-batches`.
+    pub(crate) fn counts_text(&self) -> String {
+        self.counts().join(", ")
+    }
+
+    fn counts(&self) -> [String; 2] {
+        let micro_batches = match self.shape.micro_batches() {
+            1 => "1 micro-batch".to_owned(),
+            count => format!("{} micro-batches", grouped(count as u64)),
+        };
+        [counted(self.shape.ranks() as u64, "rank"), micro_batches]
+    }
+
     /// One line on the shape: `4 ranks, 8 micro-batches`, with the chunks where there are several.
     pub fn shape_text(&self) -> String {
-        let count = |number: usize, what: &str| match number {
-            1 => format!("1 {what}"),
-            _ => format!("{number} {what}s"),
-        };
-        let mut parts = vec![count(self.shape.ranks(), "rank")];
+        let [ranks, micro_batches] = self.counts();
+        let mut parts = vec![ranks];
         match (self.shape.copies(), self.shape.chunks()) {
             (2, _) => parts.push("2 copies of the model".to_owned()),
             (_, 1) => {}
             (_, chunks) => parts.push(format!("{chunks} chunks each")),
         }
-        parts.push(count(self.shape.micro_batches(), "micro-batch").replace("batchs", "batches"));
+        parts.push(micro_batches);
         parts.join(", ")
     }
 }

@@ -12,7 +12,7 @@ use pipestep_step::{
 use super::words::{difference, range, sentence};
 use super::{Explanation, transfers_on_path};
 use crate::table::{align, heading, lines, new_table, ranks_to_list};
-use crate::units::{counted, percent, time_exact};
+use crate::units::{counted, grouped, percent, time_exact};
 use crate::wrap::paragraph;
 
 /// How many of the longest idle intervals are told.
@@ -218,9 +218,9 @@ fn ties(path: &CriticalPath) -> String {
         return "It is the only one.".to_owned();
     }
     let count = if path.count >= CriticalPath::MOST {
-        format!("{} or more", crate::units::grouped(CriticalPath::MOST))
+        format!("{} or more", grouped(CriticalPath::MOST))
     } else {
-        crate::units::grouped(path.count)
+        grouped(path.count)
     };
     let (least, most) = path.transfers;
     let transfers = if least == most {

@@ -11,7 +11,7 @@ use crate::histogram::{Histogram, histogram};
 use crate::legend::note;
 use crate::picture::{Across, Picture};
 use crate::theme::{FAINT_INK, INK, LABEL, MARGIN, PAPER, SMALL, WIDTH, of_line};
-use crate::units::{grouped, percent};
+use crate::units::{counted, percent};
 
 const ROW: f64 = 40.0;
 const NAMES: f64 = 118.0;
@@ -50,7 +50,7 @@ pub fn job_losses(view: &JobView) -> Option<Picture> {
     let mut picture = Picture::new(WIDTH, (head + body + FOOT + 26.0).ceil() as u32);
     let right = f64::from(WIDTH) - MARGIN;
     draw_title(&mut picture, view.name);
-    chart_note(&mut picture, &format!("Time lost by cause, over {} runs", grouped(summary.runs as u64)));
+    chart_note(&mut picture, &format!("Time lost by cause, over {}", counted(summary.runs as u64, "run")));
     let axis = Axis::new("time lost", Measure::Time, Scale::Linear, (lowest, highest * 1.03));
     let corners = [MARGIN + NAMES, head, right - 8.0, head + body];
     draw_x_grid(&mut picture, corners, &axis);

@@ -7,7 +7,7 @@ use pipestep_job::{CheckpointRecord, Estimate, FailureRecord, RunsSummary};
 use super::JobView;
 use super::make_result::{cause_name, has_two_places, place_name, state_name};
 use crate::table::{align, new_table};
-use crate::units::bytes_short;
+use crate::units::{bytes_short, counted, trimmed};
 
 /// More checkpoints or failures than this are not listed one by one.
 pub(super) const LISTED: usize = 12;
@@ -142,7 +142,7 @@ fn failure_row(view: &JobView, index: usize, record: &FailureRecord) -> Vec<Stri
 
 /// What all runs came to.
 pub(super) fn runs_table(summary: &RunsSummary) -> Table {
-    let name = format!("{} runs", summary.runs);
+    let name = counted(summary.runs as u64, "run");
     let mut table = new_table(&[name.as_str(), "mean", "std. error", "p5", "median", "p95"]);
     let mut row = |name: &str, estimate: &Estimate, shown: &dyn Fn(f64) -> String| {
         let [_, p5, _, p50, _, p95, _] = estimate.percentiles;
@@ -153,7 +153,7 @@ pub(super) fn runs_table(summary: &RunsSummary) -> Table {
     row("wall time", &summary.elapsed, &time);
     row("useful", &summary.useful, &time);
     row("useful fraction", &summary.useful_fraction, &|share| format!("{:.3} %", share * 100.0));
-    row("failures", &summary.failures, &|count| crate::units::trimmed(count, 2));
+    row("failures", &summary.failures, &|count| trimmed(count, 2));
     for (name, estimate) in &summary.lost {
         let is_shown = estimate.min != 0.0 || estimate.max != 0.0;
         if is_shown {

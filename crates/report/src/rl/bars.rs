@@ -1,10 +1,12 @@
 //! A histogram whose bins are given: one bar each, with marks at some values.
 
-use crate::axes::{Frame, Measure, draw_x_grid, draw_x_labels, draw_y_axis};
+use crate::axes::{Axis, Frame, Measure, draw_x_grid, draw_x_labels, draw_y_axis};
 use crate::chart::{AxisSpec, SIZE, chart_note, draw_title};
 use crate::font::text_width;
+use crate::histogram::draw_bar;
 use crate::picture::{Across, Picture};
-use crate::theme::{INK, LABEL, MARGIN, SMALL, of_line};
+use crate::theme::{INK, LABEL, MARGIN, SMALL};
+use crate::units::trimmed;
 
 /// Bars to draw.
 pub(super) struct Bars<'a> {
@@ -30,7 +32,7 @@ pub(super) fn draw(spec: &Bars) -> Picture {
     chart_note(&mut picture, spec.note);
     let corners = [MARGIN + 72.0, MARGIN + 82.0, width - MARGIN - 24.0, height - MARGIN - 44.0];
     let ends = ends(spec);
-    let x = crate::axes::Axis::new(&spec.x.what, spec.x.measure, spec.x.scale, ends);
+    let x = Axis::new(&spec.x.what, spec.x.measure, spec.x.scale, ends);
     let tallest = spec.bins.iter().map(|bar| bar.2).fold(1.0, f64::max);
     let y = AxisSpec::linear(spec.heights, Measure::Number).over([0.0, tallest].into_iter(), 0.04);
     let frame = Frame { corners, x, y };
@@ -43,10 +45,7 @@ pub(super) fn draw(spec: &Bars) -> Picture {
         draw_x_labels(&mut picture, corners, &frame.x);
     }
     for &(from, to, height) in spec.bins.iter().filter(|bar| bar.2 > 0.0) {
-        let (left, top) = frame.at(from, height);
-        let (right, bottom) = frame.at(to, 0.0);
-        let hair = if right - left > 4.0 { 0.5 } else { 0.0 };
-        picture.fill([left, top, right - hair, bottom], of_line(0, 1));
+        draw_bar(&mut picture, &frame, (from, to), height);
     }
     draw_marks(&mut picture, &frame, &spec.marks);
     picture
@@ -82,7 +81,7 @@ fn draw_marks(picture: &mut Picture, frame: &Frame, marks: &[(&'static str, f64)
         let x = frame.at(at, 0.0).0;
         picture.dashed(&[(x, top), (x, bottom)], 1.0, INK);
         let digits = if at < 10.0 { 2 } else { 0 };
-        let label = format!("{name} {}", crate::units::trimmed(at, digits));
+        let label = format!("{name} {}", trimmed(at, digits));
         let width = text_width(&label, SMALL);
         let middle = x.clamp(left + width / 2.0, right - width / 2.0);
         let y = top - 8.0 - 15.0 * row as f64;
