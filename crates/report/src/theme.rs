@@ -126,7 +126,8 @@ pub(crate) fn mixed(first: Colour, second: Colour, share: f64) -> Colour {
 /// Black or white, whichever reads better on a colour.
 pub(crate) fn text_on(Colour(red, green, blue): Colour) -> Colour {
     let lightness = 0.299 * f64::from(red) + 0.587 * f64::from(green) + 0.114 * f64::from(blue);
-    if lightness > 130.0 { INK } else { PAPER }
+    // Where the contrast to both is the same, by the luminance of WCAG 2.
+    if lightness > 110.0 { INK } else { PAPER }
 }
 
 #[cfg(test)]
@@ -151,5 +152,7 @@ mod tests {
         for kind in [EventKind::Backward, EventKind::InputGradient, EventKind::WeightGradient] {
             assert_eq!(text_on(of_kind(kind)), INK, "{kind:?}");
         }
+        // The middle of the scale, where white was hard to read.
+        assert_eq!([0.2, 0.5, 0.6].map(|value| text_on(on_scale(value))), [PAPER, INK, INK]);
     }
 }
