@@ -77,8 +77,8 @@ pub fn line_chart(spec: &LineChart) -> Picture {
     picture
 }
 
-/// A colour for each line. What stands beside the simulated values is grey, so that these have the same colours in all
-/// charts of a sweep, and as few as there are of them.
+/// A colour for each line. What stands beside the simulated values is grey: so a line has the same colour in all charts of
+/// a sweep, whatever stands beside it there, and no colour is spent on formulas.
 fn colours(lines: &[Line]) -> Vec<Colour> {
     let of_stroke = |stroke| lines.iter().filter(|line| line.stroke == stroke).count();
     let (solid, dashed) = (of_stroke(Stroke::Solid), of_stroke(Stroke::Dashed));
