@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::picture::Picture;
+use crate::picture::{Picture, distance};
 use crate::theme::Colour;
 
 /// Two lines that are closer than this are one to the eye, in points: half the width of a line.
@@ -46,10 +46,6 @@ impl Strand {
     pub(crate) fn has_point_near(&self, point: Point) -> bool {
         self.points.iter().any(|&own| distance(own, point) < CLOSE)
     }
-}
-
-fn distance(one: Point, other: Point) -> f64 {
-    (one.0 - other.0).hypot(one.1 - other.1)
 }
 
 /// A part of a line, with all the lines that take the same way.

@@ -309,6 +309,12 @@ impl Text {
     }
 }
 
+/// How far two points are apart. (A square root is the same on every machine; a hypotenuse need not be.)
+pub(crate) fn distance(one: (f64, f64), other: (f64, f64)) -> f64 {
+    let (x, y) = (one.0 - other.0, one.1 - other.1);
+    (x * x + y * y).sqrt()
+}
+
 /// The pieces of a path that a dashed line shows.
 fn dashes(points: &[(f64, f64)], on: f64, off: f64) -> Vec<Vec<(f64, f64)>> {
     let mut dashes = Vec::new();
@@ -317,7 +323,7 @@ fn dashes(points: &[(f64, f64)], on: f64, off: f64) -> Vec<Vec<(f64, f64)>> {
     let (mut drawn, mut left) = (true, on);
     for ends in points.windows(2) {
         let ((x0, y0), (x1, y1)) = (ends[0], ends[1]);
-        let length = (x1 - x0).hypot(y1 - y0);
+        let length = distance((x0, y0), (x1, y1));
         let at = |done: f64| (x0 + (x1 - x0) * done / length, y0 + (y1 - y0) * done / length);
         let mut done = 0.0;
         while done < length {

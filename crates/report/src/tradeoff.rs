@@ -9,7 +9,7 @@ use crate::axes::{Frame, Measure};
 use crate::chart::{AxisSpec, chart, chart_note};
 use crate::font::text_width;
 use crate::pareto::pareto_front;
-use crate::picture::{Across, Picture};
+use crate::picture::{Across, Picture, distance};
 use crate::table::schedule_with_chunks;
 use crate::theme::{ALERT, Colour, FAINT_INK, INK, LABEL};
 use crate::units::bytes_short;
@@ -193,7 +193,8 @@ fn free_place(
     let misleads = |area: &[f64; 4]| {
         let is_joined = leader(area, dot).next().is_some();
         let others = named.iter().map(|&(other, _)| other).filter(|&other| other != dot);
-        !is_joined && others.into_iter().any(|other| distance(area, other) < distance(area, dot) + CLEARANCE)
+        !is_joined
+            && others.into_iter().any(|other| distance_to(area, other) < distance_to(area, dot) + CLEARANCE)
     };
     let free = || {
         let all = places(dot, text_width(name, LABEL), LABEL);
@@ -209,7 +210,7 @@ fn free_place(
 fn leader(area: &[f64; 4], dot: (f64, f64)) -> impl Iterator<Item = (f64, f64)> {
     const POINTS: u32 = 24;
     let end = nearest(area, dot);
-    let is_drawn = distance(area, dot) > DOT + 6.0;
+    let is_drawn = distance_to(area, dot) > DOT + 6.0;
     (0..if is_drawn { POINTS } else { 0 }).map(move |point| {
         let share = f64::from(point) / f64::from(POINTS);
         (dot.0 + share * (end.0 - dot.0), dot.1 + share * (end.1 - dot.1))
@@ -221,16 +222,15 @@ fn nearest(area: &[f64; 4], dot: (f64, f64)) -> (f64, f64) {
     (dot.0.clamp(area[0], area[2]), dot.1.clamp(area[1], area[3]))
 }
 
-fn distance(area: &[f64; 4], dot: (f64, f64)) -> f64 {
-    let end = nearest(area, dot);
-    (end.0 - dot.0).hypot(end.1 - dot.1)
+fn distance_to(area: &[f64; 4], dot: (f64, f64)) -> f64 {
+    distance(nearest(area, dot), dot)
 }
 
 fn draw_label(picture: &mut Picture, area: [f64; 4], dot: (f64, f64), name: &str, colour: Colour) {
     // A label that does not touch its dot is joined to it.
     if leader(&area, dot).next().is_some() {
         let end = nearest(&area, dot);
-        let share = GAP / distance(&area, dot);
+        let share = GAP / distance_to(&area, dot);
         let end = (end.0 + share * (dot.0 - end.0), end.1 + share * (dot.1 - end.1));
         picture.path(vec![dot, end], 0.5, FAINT_INK);
     }

@@ -1,7 +1,7 @@
 //! The pictures in the documentation are those that the program draws. `UPDATE_DOCS=1` draws them anew.
 //!
-//! They are compared to the last byte. That holds on every machine with the same mathematical library; logarithms and
-//! hypotenuses of others may differ in the last digit, and a pixel with them.
+//! They are compared to the last byte. That holds on every machine with the same mathematical library; logarithms of
+//! others may differ in the last digit, and a pixel with them.
 
 use std::fs;
 
