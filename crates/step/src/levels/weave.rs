@@ -125,7 +125,7 @@ impl<'a, C: TotalCurve> Level<'a, C> {
     }
 
     /// Perhaps no level was as high before. What counts is the level after everything at an instant.
-    #[inline(never)]
+    #[inline(always)]
     fn rise(&mut self, mut now: Now) -> Now {
         if !C::KEEPS {
             for stream in &mut self.sent {
@@ -135,16 +135,22 @@ impl<'a, C: TotalCurve> Level<'a, C> {
             }
         }
         if now.level > self.top.level {
-            let runs = match self.starts {
-                0 => 0,
-                _ if self.ends <= now.last => 0,
-                starts if starts == self.paired => 2,
-                _ => 1,
-            };
-            let (starts, ends) = (self.starts, self.starts - runs);
-            self.top = Top { level: now.level, at: now.last, starts, ends, received: self.received };
+            self.mark(now);
         }
         now
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn mark(&mut self, now: Now) {
+        let runs = match self.starts {
+            0 => 0,
+            _ if self.ends <= now.last => 0,
+            starts if starts == self.paired => 2,
+            _ => 1,
+        };
+        let (starts, ends) = (self.starts, self.starts - runs);
+        self.top = Top { level: now.level, at: now.last, starts, ends, received: self.received };
     }
 
     #[inline(always)]
