@@ -1,10 +1,9 @@
 //! How many bytes each rank holds in all: the curve, its peak and what that consists of, read off a run that is over.
 //!
-//! Nothing but the instants at which inputs were there is needed for it: an operation starts when its input is there
-//! and its rank is free, and a message begins to arrive its length before it is there. So the run keeps no record, and
-//! tells nothing. A rank's level changes with its operations, in their order, and with the messages that it sends and
-//! receives; those of one link are in order of time too ([`flights`]). So a few lists woven together ([`weave`]) give all
-//! changes in order.
+//! Little is needed for it: the messages of each pair of ranks, which a run tells of as it goes ([`flights`]), and the
+//! instants at which inputs were there, since an operation starts when its input is there and its rank is free. A
+//! rank's operations are in order of time, and so are the messages of each link. Woven together ([`weave`]) they give
+//! all changes of its level, and none is stored.
 //!
 //! Only the sum of all accounts is kept; what it consists of at the peak follows from how far the rank had come by
 //! then. [`crate::memory`] reads every account off a finished record, and a property test holds the two together.

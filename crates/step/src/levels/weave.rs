@@ -1,4 +1,7 @@
 //! A rank's operations and messages woven together in order of time.
+//!
+//! Where only the highest level is wanted, messages that have gone out need not be taken off it in time: the level is
+//! then too high rather than too low, and is put right where it seems to be the highest so far.
 
 #![expect(
     clippy::inline_always,
@@ -124,7 +127,8 @@ impl<'a, C: TotalCurve> Level<'a, C> {
         if now.level > self.top.level && at > now.last { self.rise(now) } else { now }
     }
 
-    /// Perhaps no level was as high before. What counts is the level after everything at an instant.
+    /// Perhaps no level was as high before. What counts is the level after everything at an instant, so this is asked
+    /// when time goes on.
     #[inline(always)]
     fn rise(&mut self, mut now: Now) -> Now {
         if !C::KEEPS {
@@ -140,6 +144,7 @@ impl<'a, C: TotalCurve> Level<'a, C> {
         now
     }
 
+    /// No level was as high before.
     #[cold]
     #[inline(never)]
     fn mark(&mut self, now: Now) {
@@ -214,7 +219,7 @@ impl<'a, C: TotalCurve> Level<'a, C> {
 
     /// What ran ends, and nothing starts any more.
     #[cold]
-    fn end(mut self, now: Now) -> Top {
+    fn close(mut self, now: Now) -> Top {
         let mut now = self.run_rarely(now, self.ends, &Line::default());
         self.starts -= 1; // that was nothing
         now = self.messages_before(now, NEVER);
@@ -257,7 +262,7 @@ impl<I: Fn(u32) -> u64 + Copy, L: Lengths> Reader<'_, I, L> {
                 }
             }
         }
-        level.end(now)
+        level.close(now)
     }
 
     /// What an operation does whose micro-batch has a size of its own or that is one half of a pair; whether it is, and
