@@ -103,6 +103,12 @@ impl Orders {
         self.ends.push(self.ops.len());
     }
 
+    /// Adds the next rank's list, which `write` appends to the operations before it.
+    pub(crate) fn write_list(&mut self, write: impl FnOnce(&mut Vec<Op>)) {
+        write(&mut self.ops);
+        self.ends.push(self.ops.len());
+    }
+
     /// How many lists there are.
     pub const fn ranks(&self) -> usize {
         self.ends.len()

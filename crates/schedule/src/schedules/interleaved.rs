@@ -39,24 +39,25 @@ impl Schedule for Interleaved {
         let group = round_size(ENTRY.name, p, m)?;
         let total = m * v;
         let mut orders = Orders::with_capacity(shape.ranks(), 2 * shape.stages() * shape.micro_batches());
-        let mut list = Vec::with_capacity(2 * total as usize);
         for rank in 0..p {
             let warm_up = total.min((v - 1) * group + 2 * (p - 1 - rank));
             let forward = |chunk, i| Op::forward((chunk * p + rank) as u16, i);
             let backward = |chunk, i| Op::backward(((v - 1 - chunk) * p + rank) as u16, i);
             let (mut forwards, mut backwards) = (Walk::new(group, v), Walk::new(group, v));
-            list.clear();
-            forwards.runs(warm_up, |chunk, run| list.extend(run.map(|i| forward(chunk, i))));
-            // Both walks go on side by side, as far as neither changes its chunk.
-            let mut left = total - warm_up;
-            while left > 0 {
-                let run = left.min(forwards.left_in_run()).min(backwards.left_in_run());
-                let ((chunk, first), (other, its_first)) = (forwards.take_run(run), backwards.take_run(run));
-                list.extend((0..run).flat_map(|i| [forward(chunk, first + i), backward(other, its_first + i)]));
-                left -= run;
-            }
-            backwards.runs(warm_up, |chunk, run| list.extend(run.map(|i| backward(chunk, i))));
-            orders.push_list(list.iter().copied());
+            orders.write_list(|list| {
+                forwards.runs(warm_up, |chunk, run| list.extend(run.map(|i| forward(chunk, i))));
+                // Both walks go on side by side, as far as neither changes its chunk.
+                let mut left = total - warm_up;
+                while left > 0 {
+                    let run = left.min(forwards.left_in_run()).min(backwards.left_in_run());
+                    let ((chunk, first), (other, its_first)) =
+                        (forwards.take_run(run), backwards.take_run(run));
+                    let turn = |i| [forward(chunk, first + i), backward(other, its_first + i)];
+                    list.extend((0..run).flat_map(turn));
+                    left -= run;
+                }
+                backwards.runs(warm_up, |chunk, run| list.extend(run.map(|i| backward(chunk, i))));
+            });
         }
         Ok(Plan::Fixed(orders))
     }
