@@ -5,21 +5,20 @@ use crate::{Choice, Op, Orders, Policy, Rank, Ready};
 /// Hands out a fixed order, one operation at a time.
 #[derive(Clone, Debug)]
 pub struct InOrder<'a> {
-    all: &'a [Op],
-    /// What is left of each rank's list, as places in `all`.
-    left: Vec<std::ops::Range<usize>>,
+    /// What is left of each rank's list.
+    left: Vec<std::slice::Iter<'a, Op>>,
 }
 
 impl<'a> InOrder<'a> {
     /// A policy that follows `orders` to the letter.
     pub fn new(orders: &'a Orders) -> Self {
-        let left = (0..orders.ranks() as u16).map(|rank| orders.range(Rank(rank))).collect();
-        Self { all: orders.all(), left }
+        let left = |rank| orders.all()[orders.range(Rank(rank))].iter();
+        Self { left: (0..orders.ranks() as u16).map(left).collect() }
     }
 }
 
 impl Policy for InOrder<'_> {
     fn next(&mut self, rank: Rank, _ready: &dyn Ready) -> Choice {
-        self.left[rank.index()].next().map_or(Choice::Done, |place| Choice::Run(self.all[place]))
+        self.left[rank.index()].next().map_or(Choice::Done, |&op| Choice::Run(op))
     }
 }
