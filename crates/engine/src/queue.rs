@@ -2,10 +2,12 @@
 //!
 //! Several queues behind one interface. [`HeapQueue`] is a binary heap over one packed 128-bit key, for worlds
 //! whose events never move once scheduled; [`PackedQueue`] is the same for events that fit into the key, which
-//! halves what the heap moves about; [`crate::OwnerQueue`] needs no heap where each owner waits for one event.
+//! halves what the heap moves about; [`crate::OwnerQueue`] needs no heap where each owner waits for one event and time
+//! never runs back.
 //! [`MovingQueue`] sits on the `priority-queue` crate, whose keyed change is what bandwidth-shared links,
-//! failures and evictions need; it can [`reschedule`] and [`cancel`] any pending event in O(log n). For the same calls all hand out the same events (a property test compares
-//! each with a sorted list), so the choice between them is one of speed alone.
+//! failures and evictions need; it can [`reschedule`] and [`cancel`] any pending event in O(log n). For the same calls
+//! all hand out the same events (a property test compares each with a sorted list), so the choice between them is one
+//! of speed alone.
 //!
 //! [`reschedule`]: MovingQueue::reschedule
 //! [`cancel`]: MovingQueue::cancel

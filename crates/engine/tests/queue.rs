@@ -1,7 +1,7 @@
 //! The queues against a sorted list, under random schedules, moves and cancellations.
 
 use pipestep_engine::{
-    Class, EventId, EventQueue, HeapQueue, MovingQueue, OwnerQueue, Packed, PackedQueue, Time,
+    Class, Duration, EventId, EventQueue, HeapQueue, MovingQueue, OwnerQueue, Packed, PackedQueue, Time,
 };
 use proptest::prelude::*;
 
@@ -115,23 +115,29 @@ proptest! {
 
     #[test]
     fn the_owner_queue_agrees_with_a_sorted_list(
-        owners in 1_u16..70,
-        calls in prop::collection::vec((any::<u16>(), 0_u64..20), 0..200),
+        owners in prop_oneof![1_u16..10, 1_u16..200, Just(u16::MAX)],
+        ahead in prop_oneof![Just(0_u64), 1_u64..100, 1_u64..1 << 40],
+        reach in prop_oneof![1_u64..4, 1_u64..100, 1_u64..1 << 16, 1_u64..1 << 38],
+        runs in prop::collection::vec(prop::collection::vec((any::<u16>(), any::<u64>()), 0..200), 1..3),
     ) {
         let mut queue = OwnerQueue::new();
-        queue.reset(usize::from(owners));
-        let mut naive = std::collections::BTreeMap::new();
-        for (number, at) in calls {
-            let owner = number % owners;
-            if number % 3 > 0 && !naive.contains_key(&owner) {
-                naive.insert(owner, at);
-                queue.schedule(Time::from_nanos(at), Class(0), owner);
-            } else {
-                let first = naive.iter().map(|(&owner, &at)| (at, owner)).min();
-                first.map(|(_, owner)| naive.remove(&owner));
-                prop_assert_eq!(queue.next(), first.map(|(at, owner)| (Time::from_nanos(at), owner)));
+        for calls in runs {
+            queue.reset(usize::from(owners), Duration::from_nanos(ahead));
+            let (mut naive, mut now) = (std::collections::BTreeMap::new(), 0);
+            for (number, delay) in calls {
+                let owner = number % owners;
+                if number % 3 > 0 && !naive.contains_key(&owner) {
+                    let at = now + delay % reach;
+                    naive.insert(owner, at);
+                    queue.schedule(Time::from_nanos(at), Class(0), owner);
+                } else {
+                    let first = naive.iter().map(|(&owner, &at)| (at, owner)).min();
+                    first.map(|(_, owner)| naive.remove(&owner));
+                    prop_assert_eq!(queue.next(), first.map(|(at, owner)| (Time::from_nanos(at), owner)));
+                    now = first.map_or(now, |(at, _)| at);
+                }
+                prop_assert_eq!(queue.peek_time().map(Time::as_nanos), naive.values().copied().min());
             }
-            prop_assert_eq!(queue.peek_time().map(Time::as_nanos), naive.values().copied().min());
         }
     }
 

@@ -115,6 +115,11 @@ impl Rows {
         op.stage.index() * Kind::ALL.len() + op.kind as usize
     }
 
+    /// The length of the longest operation, where all micro-batches are alike.
+    pub(crate) fn longest(&self) -> Duration {
+        Duration::from_nanos(self.by_stage_and_kind.iter().map(|row| row.duration).max().unwrap_or(0))
+    }
+
     /// The slots that are always ready.
     pub(crate) const fn always_ready(&self) -> std::ops::Range<usize> {
         0..self.stride
