@@ -86,6 +86,7 @@ impl Wave {
     ///
     /// # Errors
     /// [`StepError`] if the orders are not right for the step or deadlock.
+    #[inline(never)] // a caller's variables would take the loop's registers
     pub(crate) fn run<L: Lengths, O: Observer, S: Skip>(
         &mut self,
         run: &mut Run<'_, L, O>,
