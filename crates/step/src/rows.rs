@@ -34,6 +34,8 @@ pub(crate) struct Row {
     pub(crate) receiver: u32,
     /// The size of its message, 0 if there is none; negative where micro-batches have sizes of their own.
     pub(crate) bytes: i64,
+    /// The pair of ranks of its message if its size is above zero and always the same, or [`NONE`].
+    pub(crate) buffered: u32,
     /// Whether the receiver is another rank, so that there is a message.
     pub(crate) sends: bool,
 }
@@ -149,6 +151,7 @@ impl Rows {
         let pair = receiver.filter(|_| sends).map_or(NONE, |to| self.pair(rank, to));
         let gradient = usize::from(kind != Kind::Forward);
         let slot = |stage: Stage| (self.stride * (2 + gradient * self.stages + stage.index())) as u32;
+        let bytes = if sends { signed(sent.bytes.get()) * sign } else { 0 };
         Row {
             duration: duration.as_nanos(),
             message: if sends { sent.time } else { Duration::ZERO }.as_nanos(),
@@ -161,7 +164,8 @@ impl Rows {
             },
             pair,
             receiver: receiver.map_or(NONE, |rank| u32::from(rank.0)),
-            bytes: if sends { signed(sent.bytes.get()) * sign } else { 0 },
+            bytes,
+            buffered: if bytes > 0 { pair } else { NONE },
             sends,
         }
     }

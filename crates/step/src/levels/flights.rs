@@ -52,12 +52,6 @@ impl Flights {
         }
     }
 
-    /// The next message of a pair.
-    #[inline(always)]
-    fn push(&mut self, pair: u32, flight: Flight) {
-        self.by_pair[pair as usize].push(flight);
-    }
-
     fn pair(&self, pair: u32) -> &[Flight] {
         &self.by_pair[pair as usize]
     }
@@ -108,10 +102,9 @@ impl<R: Recorder, M: MessageSink> Observer for Keeping<'_, R, M> {
     #[inline(always)]
     fn sent(&mut self, row: &Row, place: usize, begins: u64, arrives: u64) {
         self.record.sent(row, place, begins, arrives);
-        let bytes = row.bytes;
-        if bytes > 0 {
-            self.flights.push(row.pair, Flight { begins, arrives, bytes });
-        } else if bytes < 0 {
+        if let Some(flights) = self.flights.by_pair.get_mut(row.buffered as usize) {
+            flights.push(Flight { begins, arrives, bytes: row.bytes });
+        } else if row.bytes < 0 {
             self.sent_scaled(row.pair, place, begins, arrives);
         }
     }
@@ -128,7 +121,7 @@ impl<R, M> Keeping<'_, R, M> {
     fn sent_scaled(&mut self, pair: u32, place: usize, begins: u64, arrives: u64) {
         let bytes = self.bytes.of(self.inputs, self.orders.all()[place]).sent;
         if bytes > 0 {
-            self.flights.push(pair, Flight { begins, arrives, bytes });
+            self.flights.by_pair[pair as usize].push(Flight { begins, arrives, bytes });
         }
     }
 }
