@@ -14,7 +14,7 @@ use self::wave::{Run, Wave};
 use crate::lengths::{Scaled, Usual};
 use crate::levels::{Ended, Levels};
 use crate::log::MessageSink;
-use crate::observe::{Observer, Recording};
+use crate::observe::{FromZero, Observer, Recording};
 use crate::rows::Rows;
 use crate::{Arbitration, Inputs, Links, StepError, Times};
 
@@ -89,7 +89,7 @@ impl Dataflow {
         messages: &mut M,
     ) -> Result<Times, StepError> {
         self.rows.compile(step.inputs);
-        self.run_observed(step, orders, Recording::new(ops, messages))
+        self.run_observed(step, orders, FromZero::new(Recording { ops, messages }))
     }
 
     /// The times alone, by the shortest way: where the step is found to repeat itself, whole periods are skipped. They
@@ -126,7 +126,7 @@ impl Dataflow {
         levels: &mut Levels<C>,
     ) -> Result<Times, StepError> {
         self.rows.compile(step.inputs);
-        let observer = levels.observe(step.inputs, orders, &self.rows, Recording::new(ops, messages))?;
+        let observer = levels.observe(step.inputs, orders, &self.rows, FromZero::new(Recording { ops, messages }))?;
         let times = self.run_observed(step, orders, observer)?;
         let Self { rows, wave, .. } = self;
         let (slots, origin) = wave.slots();

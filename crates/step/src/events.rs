@@ -72,7 +72,7 @@ impl Engine {
         messages: &mut M,
     ) -> Result<Times, StepError> {
         self.rows.compile(inputs);
-        self.run_observed(inputs, orders, how, Recording::new(ops, messages))
+        self.run_observed(inputs, orders, how, Recording { ops, messages })
     }
 
     /// The same, and then every rank's level of memory.
@@ -88,7 +88,7 @@ impl Engine {
         levels: &mut Levels<C>,
     ) -> Result<Times, StepError> {
         self.rows.compile(inputs);
-        let observer = levels.observe(inputs, orders, &self.rows, Recording::new(ops, messages))?;
+        let observer = levels.observe(inputs, orders, &self.rows, Recording { ops, messages })?;
         let times = self.run_observed(inputs, orders, how, observer)?;
         let Self { rows, folded, whole, .. } = self;
         if how.fold(inputs).is_some() {

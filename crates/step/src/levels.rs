@@ -20,7 +20,6 @@ use self::lines::Lines;
 use self::weave::{Level, Reader, Top};
 use crate::bytes::{StepBytes, held};
 use crate::lengths::{Lengths, Scaled, Usual};
-use crate::observe::Recording;
 use crate::rows::Rows;
 use crate::{ACCOUNTS, Account, Inputs, StepError};
 
@@ -90,21 +89,21 @@ impl<C: TotalCurve + Default> Levels<C> {
         accounts
     }
 
-    /// Keeps what reading needs of the run that is to come, besides `record`.
+    /// Keeps what reading needs of the run that is to come, and tells `other` of it too.
     ///
     /// # Errors
     /// [`StepError::Ledger`] for more bytes than a ledger can hold.
-    pub(crate) fn observe<'a, R, M>(
+    pub(crate) fn observe<'a, O>(
         &'a mut self,
         inputs: &'a Inputs,
         orders: &'a Orders,
         rows: &Rows,
-        record: Recording<'a, R, M>,
-    ) -> Result<Keeping<'a, R, M>, StepError> {
+        other: O,
+    ) -> Result<Keeping<'a, O>, StepError> {
         self.bytes.compile(inputs, rows);
         check(self.bytes.largest(inputs), 0)?;
         self.flights.reset(inputs.shape().ranks(), rows);
-        Ok(Keeping { inputs, orders, bytes: &self.bytes, flights: &mut self.flights, record })
+        Ok(Keeping { inputs, orders, bytes: &self.bytes, flights: &mut self.flights, other })
     }
 
     /// Reads the levels off a run that was observed.

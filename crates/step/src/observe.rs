@@ -43,25 +43,42 @@ pub(crate) trait Observer {
 
 impl Observer for () {}
 
-/// Keeps intervals, one by one.
+/// Keeps intervals, one by one, of a run whose origin is 0.
 pub(crate) struct Recording<'a, R, M> {
-    ops: &'a mut R,
-    messages: &'a mut M,
-    origin: u64,
-}
-
-impl<'a, R, M> Recording<'a, R, M> {
-    pub(crate) const fn new(ops: &'a mut R, messages: &'a mut M) -> Self {
-        Self { ops, messages, origin: 0 }
-    }
-
-    #[inline(always)]
-    const fn interval(&self, start: u64, end: u64) -> Interval {
-        Interval { start: Time::from_nanos(start - self.origin), end: Time::from_nanos(end - self.origin) }
-    }
+    pub(crate) ops: &'a mut R,
+    pub(crate) messages: &'a mut M,
 }
 
 impl<R: Recorder, M: MessageSink> Observer for Recording<'_, R, M> {
+    #[inline(always)]
+    fn ran(&mut self, place: usize, start: u64, end: u64) {
+        self.ops.record(place, interval(start, end));
+    }
+
+    #[inline(always)]
+    fn sent(&mut self, row: &Row, place: usize, start: u64, end: u64) {
+        self.messages.sent(row.pair, place, interval(start, end));
+    }
+
+    #[inline(always)]
+    fn sent_nothing(&mut self, place: usize) {
+        self.messages.sent_nothing(place);
+    }
+}
+
+/// Tells another observer the same, with all instants counted from 0.
+pub(crate) struct FromZero<O> {
+    observer: O,
+    origin: u64,
+}
+
+impl<O> FromZero<O> {
+    pub(crate) const fn new(observer: O) -> Self {
+        Self { observer, origin: 0 }
+    }
+}
+
+impl<O: Observer> Observer for FromZero<O> {
     #[inline(always)]
     fn begin(&mut self, origin: u64) {
         self.origin = origin;
@@ -69,18 +86,21 @@ impl<R: Recorder, M: MessageSink> Observer for Recording<'_, R, M> {
 
     #[inline(always)]
     fn ran(&mut self, place: usize, start: u64, end: u64) {
-        let interval = self.interval(start, end);
-        self.ops.record(place, interval);
+        self.observer.ran(place, start - self.origin, end - self.origin);
     }
 
     #[inline(always)]
     fn sent(&mut self, row: &Row, place: usize, start: u64, end: u64) {
-        let interval = self.interval(start, end);
-        self.messages.sent(row.pair, place, interval);
+        self.observer.sent(row, place, start - self.origin, end - self.origin);
     }
 
     #[inline(always)]
     fn sent_nothing(&mut self, place: usize) {
-        self.messages.sent_nothing(place);
+        self.observer.sent_nothing(place);
     }
+}
+
+#[inline]
+const fn interval(start: u64, end: u64) -> Interval {
+    Interval { start: Time::from_nanos(start), end: Time::from_nanos(end) }
 }

@@ -34,7 +34,7 @@ pub(crate) fn record_policy<L: Lengths>(
 ) -> Result<(Times, Orders, Timeline, MessageLog), StepError> {
     let (first_places, places) = places_for_policy(inputs);
     let (mut ops, mut messages) = (Timeline::new(places), MessageLog::new());
-    let observer = Recording::new(&mut ops, &mut messages);
+    let observer = Recording { ops: &mut ops, messages: &mut messages };
     let (whole, ran) = run_policy_with(inputs, &first_places, lengths, policy, observer)?;
     let orders = Orders::from_lists(ran);
     orders.validate(inputs.shape())?;
@@ -68,7 +68,7 @@ pub(crate) fn record_orders<L: Lengths>(
 ) -> Result<(Times, Timeline, MessageLog), StepError> {
     orders.validate(inputs.shape())?;
     let (mut ops, mut messages) = (Timeline::new(orders.all().len()), MessageLog::new());
-    let observer = Recording::new(&mut ops, &mut messages);
+    let observer = Recording { ops: &mut ops, messages: &mut messages };
     let whole = run_orders_with(inputs, lengths, orders, observer)?;
     Ok((Times::new(inputs, whole.tallies()), ops, messages))
 }

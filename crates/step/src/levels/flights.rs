@@ -5,14 +5,12 @@
     reason = "what these change stays in registers only where they are inlined; left to itself, the compiler calls them"
 )]
 
-use pipestep_engine::Recorder;
 use pipestep_schedule::{Orders, Rank};
 
 use crate::Inputs;
 use crate::Links;
 use crate::bytes::StepBytes;
-use crate::log::MessageSink;
-use crate::observe::{Observer, Recording};
+use crate::observe::Observer;
 use crate::rows::{Row, Rows};
 
 /// Past every instant.
@@ -80,28 +78,29 @@ impl Flights {
 }
 
 /// Keeps messages for levels, besides what else is kept.
-pub(crate) struct Keeping<'a, R, M> {
+pub(crate) struct Keeping<'a, O> {
     pub(super) inputs: &'a Inputs,
     pub(super) orders: &'a Orders,
     pub(super) bytes: &'a StepBytes,
     pub(super) flights: &'a mut Flights,
-    pub(super) record: Recording<'a, R, M>,
+    /// What else is told of the run.
+    pub(super) other: O,
 }
 
-impl<R: Recorder, M: MessageSink> Observer for Keeping<'_, R, M> {
+impl<O: Observer> Observer for Keeping<'_, O> {
     #[inline(always)]
     fn begin(&mut self, origin: u64) {
-        self.record.begin(origin);
+        self.other.begin(origin);
     }
 
     #[inline(always)]
     fn ran(&mut self, place: usize, start: u64, end: u64) {
-        self.record.ran(place, start, end);
+        self.other.ran(place, start, end);
     }
 
     #[inline(always)]
     fn sent(&mut self, row: &Row, place: usize, begins: u64, arrives: u64) {
-        self.record.sent(row, place, begins, arrives);
+        self.other.sent(row, place, begins, arrives);
         if let Some(flights) = self.flights.by_pair.get_mut(row.buffered as usize) {
             flights.push(Flight { begins, arrives, bytes: row.bytes });
         } else if row.bytes < 0 {
@@ -111,11 +110,11 @@ impl<R: Recorder, M: MessageSink> Observer for Keeping<'_, R, M> {
 
     #[inline(always)]
     fn sent_nothing(&mut self, place: usize) {
-        self.record.sent_nothing(place);
+        self.other.sent_nothing(place);
     }
 }
 
-impl<R, M> Keeping<'_, R, M> {
+impl<O> Keeping<'_, O> {
     /// The micro-batch has a size of its own.
     #[cold]
     fn sent_scaled(&mut self, pair: u32, place: usize, begins: u64, arrives: u64) {
