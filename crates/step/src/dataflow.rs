@@ -126,7 +126,8 @@ impl Dataflow {
         levels: &mut Levels<C>,
     ) -> Result<Times, StepError> {
         self.rows.compile(step.inputs);
-        let observer = levels.observe(step.inputs, orders, &self.rows, FromZero::new(Recording { ops, messages }))?;
+        let observer =
+            levels.observe(step.inputs, orders, &self.rows, FromZero::new(Recording { ops, messages }))?;
         let times = self.run_observed(step, orders, observer)?;
         let Self { rows, wave, .. } = self;
         let (slots, origin) = wave.slots();
