@@ -100,11 +100,27 @@ impl Draw {
     /// Refuses sums that the loops could not add up.
     fn check_sum(&self, inputs: &Inputs) -> Result<(), Overflow> {
         let lengths = self.lengths.iter().flatten().flatten().chain(&self.updates);
-        let mut lengths = lengths.map(|&length| Duration::from_nanos(length));
-        let sum = lengths.try_fold(inputs.costs().setup, Duration::plus)?;
+        let mut all = lengths.copied().chain(self.longest_pairs(inputs)).map(Duration::from_nanos);
+        let sum = all.try_fold(inputs.costs().setup, Duration::plus)?;
         // The loops count from a base of their own.
         sum.plus(Duration::from_nanos(i64::MAX as u64 + 1))?;
         Ok(())
+    }
+
+    /// For each operation of a rank that has a time for pairs: the most that it can add to the length of its pair.
+    fn longest_pairs<'a>(&'a self, inputs: &'a Inputs) -> impl Iterator<Item = u64> + 'a {
+        let (shape, costs) = (inputs.shape(), inputs.costs());
+        let with_pairs = (0..shape.ranks() as u16).map(Rank).filter_map(move |rank| {
+            let whole = costs.ranks[rank.index()].overlapped_pair?.as_nanos();
+            // Each half may be that of the largest micro-batch.
+            let micro_batches = (0..shape.micro_batches() as u32).map(MicroBatch);
+            let longest = micro_batches.map(|i| costs.scaled(whole, i)).max()?;
+            Some((rank, Duration::from_nanos(longest)))
+        });
+        with_pairs.flat_map(move |(rank, longest)| {
+            let ops = Kind::ALL.into_iter().flat_map(move |kind| ops(shape, rank, kind));
+            ops.flat_map(move |op| stretched(longest, [self.factors[op.kind as usize][self.place(op)]]))
+        })
     }
 
     /// Which loop is exact.

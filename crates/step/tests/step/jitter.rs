@@ -130,6 +130,19 @@ fn lengths_without_end_are_refused() {
     assert!(Replicas::new(&inputs, &short).is_err());
 }
 
+#[test]
+fn a_drawn_pair_that_is_too_long_is_refused_though_its_halves_take_no_time() {
+    let whole = inputs("dualpipe", 2, 2, 8, 0);
+    let mut costs = whole.costs().clone();
+    costs.ranks.iter_mut().for_each(|rank| rank.overlapped_pair = Some(Duration::from_nanos(1 << 55)));
+    let whole = whole.with_costs(costs).expect("the pairs themselves fit");
+    let orders = orders("dualpipe", &whole);
+    assert!(orders.all().iter().any(|op| op.paired));
+    let jitter = jitter(2, &Scatter::Fixed(1e6), 1);
+    let refused = Replicas::new(&whole, &jitter).expect("the lists fit").of_orders(&orders, 0..1);
+    assert!(matches!(refused, Err(StepError::Overflow(_))), "{refused:?}");
+}
+
 /// Inputs whose lengths without scatter add up to `sum` ns: nearly all of it is set-up, so that every instant is late.
 fn inputs_of_sum(sum: u64) -> Inputs {
     let inputs = inputs("1f1b", 4, 1, 8, 1_001);
