@@ -27,8 +27,6 @@ pub(crate) struct Wave {
     pub(super) ranks: Vec<RankState>,
     way: Way,
     pub(super) base: u64,
-    /// When every rank is free for its first operation.
-    begin: u64,
 }
 
 /// A rank's progress through its list.
@@ -42,10 +40,9 @@ pub(super) struct RankState {
 }
 
 /// In which order a sweep visits the ranks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     /// Neighbours lie apart: what one makes, the next one needs, and would have to wait for.
-    #[default]
     Apart,
     /// Most ranks wait, and what they wait for comes down the ranks as often as up.
     Down,
@@ -77,7 +74,7 @@ pub(crate) struct Run<'a, L, O> {
 
 impl Default for Wave {
     fn default() -> Self {
-        Self { slots: Vec::new(), links: Vec::new(), ranks: Vec::new(), way: Way::Apart, base: 1, begin: 1 }
+        Self { slots: Vec::new(), links: Vec::new(), ranks: Vec::new(), way: Way::Apart, base: 1 }
     }
 }
 
@@ -131,7 +128,12 @@ impl Wave {
         };
         let is_pair = run.orders.all().get(place)?.paired && run.pair_length(place).is_some();
         let inputs = place..range.end.min(place + if is_pair { 2 } else { 1 });
-        Some(inputs.map(ready).max()?.max(self.begin))
+        Some(inputs.map(ready).max()?.max(self.first_free(run.inputs)))
+    }
+
+    /// When every rank is free for its first operation.
+    fn first_free(&self, inputs: &Inputs) -> u64 {
+        self.base + inputs.costs().setup.as_nanos()
     }
 
     /// When the input of each slot was there in the last run, and its base.
@@ -154,8 +156,7 @@ impl Wave {
         self.slots[rows.always_ready()].fill(self.base);
         self.links.clear();
         self.links.resize(rows.links, self.base);
-        self.begin = self.base + inputs.costs().setup.as_nanos();
-        let free = self.begin;
+        let free = self.first_free(inputs);
         self.ranks.clear();
         self.ranks.extend((0..orders.ranks() as u16).map(|rank| {
             let list = orders.range(Rank(rank));
